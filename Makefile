@@ -1,0 +1,47 @@
+PYTHON ?= python3
+VENV ?= .venv
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := check
+.PHONY: demo test check format bench crash build clean
+
+demo: $(READY)
+	$(BIN)/turnwal demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+crash: $(READY)
+	$(BIN)/python -m tests.crash
+
+build: $(READY)
+	$(BIN)/python -m build
+
+clean:
+	rm -rf dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is touched last, so that an installation that was broken off is made again.
+# pip is upgraded first: dependency groups need pip 25.1, and a new venv gets the older one that came with Python.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "turnwal needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@

@@ -1,0 +1,1 @@
+"""The benchmarks of turnwal: ratios, measured on one machine in one run."""
