@@ -1,0 +1,141 @@
+"""The door to storage: six methods, each stating what its success and its failure mean.
+
+A store keeps the lines of sessions, byte for byte, and says who may append. It checks that a batch builds on the head
+that the store has, and that whoever appends is the owner, inside the operation that makes the batch durable. Whatever
+passes `turnwal.testing.conformance` is a store.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from turnwal.core.chain import Head
+from turnwal.core.line import Event
+
+
+class Record(NamedTuple):
+    """A readable line."""
+
+    position: int
+    """Where `read` finds it again: an offset, a row number; grows along the session."""
+    line: bytes
+    event: Event
+    sound: bool = True
+    """It follows from the records before it. False only when reading past damage."""
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that are no record and that no `damage` event of the log describes."""
+
+    position: int
+    after: int
+    """Seq of the last sound record before them, -1 where there is none."""
+    length: int
+    sha256: str
+    kind: str
+    """`torn`, `nul` or `corrupt`, as in a `damage` event."""
+    raw: bytes
+    """The first bytes, up to `DAMAGE_RAW_BYTES_MAX`."""
+    line_number: int
+    """Number of the first bad line, from 1, where the reading began at the start; else 0."""
+    reason: str
+    """What is wrong with the first bad line, as half a sentence: "is not JSON"."""
+    readable: int
+    """How many readable records stand inside, which a torn write of the last batch cannot explain."""
+    seqs: tuple[int, ...] = ()
+    """The seqs of those, up to `LOST_SEQS_MAX`."""
+    seq_max: int = -1
+    """The greatest seq that may have existed: the greatest readable one, or the count of lines."""
+
+    @property
+    def corrupt(self) -> bool:
+        """Whether something acknowledged may be lost here, so that nothing may be appended without a person's word."""
+        return self.readable > 0
+
+
+class Presence(NamedTuple):
+    """What can be said of a session without reading it."""
+
+    exists: bool
+    empty: bool
+    """It exists and holds no byte: it never began."""
+    owner: str | None
+    """The live owner's description of itself, or None when nobody owns the session now."""
+
+
+class Claim(Protocol):
+    """Ownership of one session. It ends with `release`, or with the process, and by nothing else."""
+
+    @property
+    def session(self) -> str:
+        """The id of the session that is owned."""
+        ...
+
+    def append(self, lines: Sequence[bytes], after: Head) -> None:
+        """Make a batch of lines durable, all or nothing, in order, behind the line that `after` names.
+
+        Returning means durable in the sense of the store's `durability`. Raises `OwnershipLost` when this is not the
+        owner (any more) or the session's head is not `after`: nothing was written. Raises `StoreFailed` or `StoreFull`
+        when the store could not: the outcome is unknown, and every later append raises `ClosedAfterFailure`. A failed
+        sync is never retried.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give the session up; idempotent, never raises for a session that was lost."""
+        ...
+
+
+class Store(Protocol):
+    """Where sessions live."""
+
+    @property
+    def kind(self) -> str:
+        """`memory`, `file`, …: what `session_start` records."""
+        ...
+
+    @property
+    def durability(self) -> str:
+        """What keeps an acknowledged event: the living `process`, the `machine`'s disk, or another machine (`replicated`)."""
+        ...
+
+    def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> Claim:
+        """Become the owner of a session, which is made when it is absent and `create` holds.
+
+        What another owner left unsynced is durable again, same bytes, before this returns. Raises `SessionHeld` with
+        the holder's own description, at once or after `wait` seconds; `SessionNotFound` when it is absent and may not
+        be made; `InvalidName` for an id that is no text. `owner` describes the claimer to those it will refuse.
+        """
+        ...
+
+    def read(
+        self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
+    ) -> Iterator[Record | Gap]:
+        """Yield the records from a position on, and a `Gap` for bytes that are none and that no `damage` event covers.
+
+        `after` is the head before the first of them; None at position 0. Reading needs no ownership and holds nobody
+        up. While an owner is alive, bytes that are not yet a whole line are not yielded. After a gap reading ends,
+        unless `past_damage` asks for every readable line behind it too. Raises `SessionNotFound`, `DamagedStart` when
+        the first line is unreadable, `TooNew`, and `OverLimit` naming the offset of a line that is too long.
+        """
+        ...
+
+    def newest(self, session: str) -> Iterator[Record | None]:
+        """Yield the lines from the newest to the oldest, None for each that is not a readable event.
+
+        The chain is not checked: `read` from a position does that. Raises `SessionNotFound`.
+        """
+        ...
+
+    def probe(self, session: str) -> Presence:
+        """Say whether a session exists, is empty, and is owned now."""
+        ...
+
+    def sessions(self) -> Iterator[str]:
+        """Yield the ids of all sessions, in the order of their names in the store. One bad session stops nothing."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds open; claims of it are released too."""
+        ...
