@@ -181,12 +181,12 @@ _STARTS: Final = {
 _ADVICE: Final[dict[Retry, str]] = {
     "safe": "It is safe to make it again.",
     "same_arguments": "The tool is idempotent: repeating it with exactly the same arguments is safe.",
-    "same_key": "Check the state it would have changed before asking for it again; the application can repeat it safely "
-    "with its idempotency key.",
+    "same_key": "Check the state it would have changed before asking for it again; the application can repeat it "
+    "safely with its idempotency key.",
     "verify_first": "Check the state it would have changed before repeating it.",
 }
 
 
 def text_for_model(verdict: Verdict, retry: Retry) -> str:
-    """What the model reads instead of the result. It says neither who interrupted nor that the call failed (F13, F15)."""
+    """What the model reads. It says neither who interrupted nor that the call failed (F13, F15)."""
     return f"{_STARTS[verdict.basis]} {_ADVICE[retry]}"
