@@ -145,7 +145,7 @@ def close_turn(
     A live writer passes the true `reason` of the turn and `outcome` of its steps; recovery passes neither.
     """
     owed = owed_calls(turn)
-    repairs = [answer(scan, run, turn, call, strict=strict) for call in owed]
+    repairs = [answer(scan, run, turn, call, interrupted=reason != "complete", strict=strict) for call in owed]
     repairs += [close_attempt(run, turn, at) for at in sorted(turn.attempts)]
     repairs += [void(run, call) for call in owed if call.question == "pending"]
     for step in reversed(turn.steps):
@@ -162,8 +162,8 @@ def owed_calls(turn: Turn) -> list[Call]:
     return [turn.calls[key] for key in sorted(turn.calls) if turn.calls[key].owed]
 
 
-def answer(scan: Scan, run: Run, turn: Turn, call: Call, *, strict: bool = False) -> Repair:
-    """The synthetic result of an owed call, with its class."""
+def answer(scan: Scan, run: Run, turn: Turn, call: Call, *, interrupted: bool, strict: bool = False) -> Repair:
+    """The synthetic result of an owed call, with its class; `interrupted` has its text say that the turn was."""
     verdict = judge(scan, turn, call, strict=strict)
     retry = retry_of(call, verdict)
     metadata: dict[str, Any] = {"synthetic": True, "risk": verdict.risk}
@@ -174,7 +174,7 @@ def answer(scan: Scan, run: Run, turn: Turn, call: Call, *, strict: bool = False
     metadata |= {name: value for name, value in extras.items() if value is not None}
     data = call.named() | {
         "is_error": True,
-        "parts": [{"type": "text", "content": text_for_model(verdict, retry)}],
+        "parts": [{"type": "text", "content": text_for_model(verdict, retry, interrupted=interrupted)}],
         "metadata": metadata,
     }
     return Repair("tool_result", run.name, data, verdict.rule, verdict.because)

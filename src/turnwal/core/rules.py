@@ -173,9 +173,9 @@ def _vouched(call: Call, hint: str) -> bool:
 
 
 _STARTS: Final = {
-    "declared": "This call did not run: the turn was interrupted before it was handed to the tool.",
-    "inferred": "The turn was interrupted, and the log shows no sign that this call started; that is not proof.",
-    None: "The turn was interrupted before a result was recorded: this call may have run fully, partly or not at all.",
+    "declared": "This call did not run: it was never handed to the tool.",
+    "inferred": "The log shows no sign that this call started, which is not proof that it did not.",
+    None: "No result of this call was recorded: it may have run fully, partly or not at all.",
 }
 
 _ADVICE: Final[dict[Retry, str]] = {
@@ -187,6 +187,7 @@ _ADVICE: Final[dict[Retry, str]] = {
 }
 
 
-def text_for_model(verdict: Verdict, retry: Retry) -> str:
+def text_for_model(verdict: Verdict, retry: Retry, *, interrupted: bool) -> str:
     """What the model reads. It says neither who interrupted nor that the call failed (F13, F15)."""
-    return f"{_STARTS[verdict.basis]} {_ADVICE[retry]}"
+    sentences = ["The turn was interrupted."] if interrupted else []
+    return " ".join([*sentences, _STARTS[verdict.basis], _ADVICE[retry]])

@@ -46,6 +46,8 @@ class Scan:
         self.copied_seq = -1
         self.pairs: list[tuple[int, int]] | None = None
         """When a list: gets the key and the seq of each result that answers a call."""
+        self.asked_last: dict[int, int] = {}
+        """Of the last assistant message: part index to packed key of the call that the part asks for."""
         self._clock = 0
         self._idle = False
         self._handlers: Final[Mapping[str, Callable[[Event, Run], None]]] = {
@@ -206,6 +208,7 @@ class Scan:
             gone = run.find(key)
             if gone is not None:
                 gone.asked = False
+        self.asked_last = parts_keys
         if any(key != keys.pack(event.seq, index) for index, key in parts_keys.items()):
             turn.messages[event.seq] = parts_keys
 

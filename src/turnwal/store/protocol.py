@@ -97,7 +97,7 @@ class Store(Protocol):
 
     @property
     def durability(self) -> str:
-        """What keeps an acknowledged event: the `process`, the `machine`'s disk, or another machine too (`replicated`)."""
+        """What keeps an acknowledged event: the `process`, the `machine`'s disk, or more than one (`replicated`)."""
         ...
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> Claim:
