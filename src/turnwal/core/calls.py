@@ -29,6 +29,12 @@ class Step:
     answered: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By provider id: the seq and the content of the last result."""
 
+    def close(self) -> None:
+        """End the step. A call that waits on may hold it for long, so it lets go of the others."""
+        self.closed = True
+        self.calls = []
+        self.answered = {}
+
 
 @dataclass(slots=True, eq=False)
 class Attempt:
@@ -147,6 +153,11 @@ class Call:
     def fingerprint(self) -> int:
         """A hash of id, name and arguments."""
         return hash((self.id, self.name, self.arguments))
+
+    def fingerprints(self) -> tuple[int, ...]:
+        """The fingerprints of every dispatch that may be equal: what one left out counts as equal."""
+        names, arguments = {self.name, None}, {self.arguments, None}
+        return tuple(hash((self.id, name, text)) for name in names for text in arguments)
 
 
 @dataclass(slots=True, eq=False)

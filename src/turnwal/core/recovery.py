@@ -6,15 +6,19 @@ is cut and nothing rewritten; a log whose every turn is closed is left alone.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from turnwal.core import keys
 from turnwal.core.calls import Call, Run, Turn
 from turnwal.core.findings import Finding
+from turnwal.core.limits import NESTING_MAX
 from turnwal.core.line import Event
 from turnwal.core.rules import judge, retry_of, text_for_model
 from turnwal.core.scan import Scan, note_dangling, note_unrequested
 from turnwal.core.types import check_known
+
+_DEPTH_MAX: Final = NESTING_MAX - 2
+"""Nesting of what a repair repeats of a dispatch. It stands one level deeper there, and a repair is never refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ def answer(scan: Scan, run: Run, turn: Turn, call: Call, *, interrupted: bool, s
         metadata["basis"] = verdict.basis
     metadata["retry"] = retry
     extras = {"hints": call.hints, "key": call.idempotency_key, "dispatch_seq": call.dispatched, "child": call.child}
-    metadata |= {name: value for name, value in extras.items() if value is not None}
+    metadata |= {name: value for name, value in extras.items() if value is not None and _depth(value) <= _DEPTH_MAX}
     data = call.named() | {
         "is_error": True,
         "parts": [{"type": "text", "content": text_for_model(verdict, retry, interrupted=interrupted)}],
@@ -210,6 +214,11 @@ def final_findings(scan: Scan) -> list[Finding]:
         for turn in (*run.turns, run.outside):
             note_unrequested(findings, turn, scan.first_seq)
     return list(findings)
+
+
+def _depth(value: object) -> int:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if items is None else 1 + max(map(_depth, items), default=0)
 
 
 def _numbers(**numbers: int | None) -> dict[str, Any]:

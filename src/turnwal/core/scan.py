@@ -9,7 +9,7 @@ Promises:
 Does not: judge (see `rules.py`), repair (see `recovery.py`), or raise on odd history (it notes findings).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from turnwal.core import keys
 from turnwal.core.calls import Attempt, Call, Dispatch, Run, Step, Turn, arguments_of, id_of, is_synthetic, name_of
 from turnwal.core.findings import Findings
-from turnwal.core.line import Event
+from turnwal.core.line import Event, compact
 from turnwal.core.pairing import matches
 from turnwal.core.types import BOUNDARIES
 
@@ -46,9 +46,11 @@ class Scan:
         self.copied_seq = -1
         self.pairs: list[tuple[int, int]] | None = None
         """When a list: gets the key and the seq of each result that answers a call."""
+        self.asks: list[tuple[int, int]] | None = None
+        """When a list: gets the key and the seq of each message that asks for a call, repeats included."""
         self.asked_last: dict[int, int] = {}
         """Of the last assistant message: part index to packed key of the call that the part asks for."""
-        self._clock = 0
+        self._clock: int | None = None
         self._idle = False
         self._handlers: Final[Mapping[str, Callable[[Event, Run], None]]] = {
             "turn_start": self._turn_start,
@@ -69,7 +71,7 @@ class Scan:
     def feed(self, event: Event) -> None:
         """Read the next event."""
         type = event.type
-        if event.time < self._clock:
+        if self._clock is not None and event.time < self._clock:
             self.findings.add(
                 "clock_went_back", (event.seq,), f"{self._clock - event.time} ms before the event before it"
             )
@@ -128,7 +130,7 @@ class Scan:
             return
         for entry in event.data.get("waiting", ()):
             key = keys.parse(entry.get("call"))
-            if key is not None:
+            if key is not None and keys.seq_of(key) < event.seq:
                 run = self.run(entry["run"] if isinstance(entry.get("run"), str) else "main")
                 call = Call(key, id_of(entry), name_of(entry), None, waiting=event.seq, asked_at=keys.seq_of(key))
                 run.kept[key] = call
@@ -155,7 +157,7 @@ class Scan:
                 "turns_overlap", (turn.seq, inner.seq, event.seq), "the outer turn ended before the inner one"
             )
         for step in turn.steps:
-            step.closed = True
+            step.close()
             self.findings.add("step_open_at_turn_end", (step.seq, event.seq), "the turn ended while the step was open")
         run.turns.remove(turn)
         for call in turn.calls.values():
@@ -178,10 +180,7 @@ class Scan:
             return
         steps = run.turns[-1].steps
         if steps:
-            step = steps.pop()
-            step.closed = True
-            step.calls = []
-            step.answered = {}
+            steps.pop().close()
         else:
             self.findings.add("stray_step_end", (event.seq,), "no step of the innermost open turn is open")
 
@@ -190,12 +189,10 @@ class Scan:
     def _assistant_message(self, event: Event, run: Run) -> None:
         turn = run.turn
         complete = event.data.get("complete") is not False
-        earlier = self._earlier_parts(run, event.data.get("completes"))
+        earlier = self._earlier_parts(run, event)
         parts_keys: dict[int, int] = {}
         taken: set[int] = set()
-        for index, part in enumerate(event.data.get("parts", ())):
-            if part.get("type") != "tool_call":
-                continue
+        for index, part in asking_parts(event):
             own = keys.pack(event.seq, index)
             if index in earlier:
                 key = earlier.pop(index)
@@ -204,6 +201,8 @@ class Scan:
                 key = self._asked(event, run, turn, own, part, taken, complete=complete)
             parts_keys[index] = key
             taken.add(key)
+            if self.asks is not None:
+                self.asks.append((key, event.seq))
         for key in earlier.values():
             gone = run.find(key)
             if gone is not None:
@@ -212,26 +211,30 @@ class Scan:
         if any(key != keys.pack(event.seq, index) for index, key in parts_keys.items()):
             turn.messages[event.seq] = parts_keys
 
-    def _earlier_parts(self, run: Run, seq: object) -> dict[int, int]:
-        """Part index to key of the version that a message completes."""
-        if not isinstance(seq, int):
+    def _earlier_parts(self, run: Run, event: Event) -> dict[int, int]:
+        """Part index to key of the version that a message completes, calls that have their result included."""
+        seq = event.data.get("completes")
+        if not isinstance(seq, int) or seq >= event.seq:
             return {}
+        found: dict[int, int] = {}
         for turn in (*run.turns, run.outside):
             if seq in turn.messages:
                 return dict(turn.messages[seq])
-            found = {keys.index_of(key): key for key in turn.calls if keys.seq_of(key) == seq}
-            for step in turn.steps:
-                found |= {keys.index_of(call.key): call.key for call in step.calls if keys.seq_of(call.key) == seq}
-            if found:
-                return {index: key for index, key in found.items() if index != keys.DISPATCH_INDEX}
-        return {}
+            found |= {keys.index_of(key): key for key in turn.calls if keys.seq_of(key) == seq}
+        own = {index: keys.pack(seq, index) for index, _ in asking_parts(event)}
+        found |= {index: key for index, key in own.items() if key in run.known}
+        found.pop(keys.DISPATCH_INDEX, None)
+        return found
 
     def _asked_anew(self, run: Run, key: int, part: Mapping[str, Any], *, complete: bool) -> None:
         """A later version of a message asks for a call that an earlier one asked for."""
         call = run.find(key)
         if call is None:
             return
+        call.requested = True
         call.asked = call.asked or complete
+        if call.turn is not None:
+            call.turn.unrequested.pop(key, None)
         if call.turn is not None and call.dispatched is None:
             turn = call.turn
             turn.remove(call)
@@ -257,14 +260,19 @@ class Scan:
             call.asked = call.asked or complete
             turn.unrequested.pop(call.key, None)
             return call.key
+        if run.find(own) is not None:  # dispatched by its key before it was asked for
+            self._asked_anew(run, own, part, complete=complete)
+            return own
         call = Call(
             own, id, name, arguments, part.get("format") == "text", complete, requested=True, asked_at=event.seq
         )
         call.step = step
         if step is not None:
             step.calls.append(call)
-        elif call.fingerprint() in turn.dispatched:
+        elif not turn.dispatched.isdisjoint(call.fingerprints()):
             call.maybe = turn.first_dispatch
+        if own in run.known:  # dispatched and answered by its key before it was asked for
+            call.maybe = event.seq
         turn.add(call)
         run.known[own] = 0
         return own
@@ -278,12 +286,11 @@ class Scan:
             turn.first_dispatch = event.seq
         attempt = data.get("attempt", 1)
         if attempt >= RETRY_FROM:
-            key = (
-                self._named(run, event)
-                or self._answered_by_id(run, id_of(data))
-                or keys.pack(event.seq, keys.DISPATCH_INDEX)
-            )
+            key = self._retried(event, run)
             turn.attempts[key, attempt] = Attempt(key, id_of(data), name_of(data), attempt, event.seq)
+            call = run.find(key)
+            if call is not None and key in run.known:  # a repeat of what never had a result is its dispatch too
+                self._dispatched(event, run, turn, call)
             return
         key_named = keys.parse(data.get("call"))
         if data.get("call") is not None and key_named is not None:
@@ -302,7 +309,7 @@ class Scan:
     def _dispatched_without_key(self, event: Event, run: Run, turn: Turn) -> Call | None:
         data = event.data
         id, name, arguments = id_of(data), name_of(data), arguments_of(data)
-        found = matches(run, id, name, arguments, lambda call: call.dispatched is None or call.waiting is not None)
+        found = matches(run, id, name, arguments, dispatchable)
         if found:
             alike = [match.call for match in found if match.fits_like(found[0])]
             for call in alike if len(alike) > 1 else ():
@@ -313,15 +320,32 @@ class Scan:
                 return None
         return self._unasked(event, run, turn, keys.pack(event.seq, keys.DISPATCH_INDEX))
 
+    def _retried(self, event: Event, run: Run) -> int:
+        """The key of the call that a later attempt repeats; without a key it may be any that fits."""
+        key, data = self._named(run, event), event.data
+        if key is not None:
+            return key
+        found = matches(run, id_of(data), name_of(data), arguments_of(data), dispatchable)
+        for match in found:
+            match.call.maybe = event.seq
+        key = self._answered_by_id(run, id_of(data))
+        if key is not None:
+            return key
+        return found[0].call.key if found else keys.pack(event.seq, keys.DISPATCH_INDEX)
+
     def _unasked(self, event: Event, run: Run, turn: Turn, key: int) -> Call:
         """A call that is met first by its dispatch."""
+        met = run.find(key)
+        if met is not None:
+            return met
         data = event.data
         call = Call(key, id_of(data), name_of(data), arguments_of(data), asked_at=min(event.seq, keys.seq_of(key)))
         call.step = turn.step
         if call.step is not None:
             call.step.calls.append(call)
         turn.add(call)
-        turn.unrequested[key] = event.seq
+        if key not in run.known:
+            turn.unrequested[key] = event.seq
         run.known[key] = 0
         return call
 
@@ -338,14 +362,14 @@ class Scan:
         call.keyed = data.get("keyed") is True
         call.idempotency_key, call.child = data.get("key"), data.get("child")
         turn.dispatched.add(call.fingerprint())
-        if not call.requested and keys.seq_of(call.key) >= (self.first_seq or 0):
+        if not call.requested and call.key not in run.known:
             turn.unrequested.setdefault(call.key, event.seq)
 
     def _tool_result(self, event: Event, run: Run) -> None:
         data = event.data
-        if "replace" in data:
+        if data.get("replace") is not None:
             return
-        content = hash(_fingerprint([data.get("parts", []), data.get("is_error", False)])) or 1
+        content = content_of(data)
         if "call" in data:
             key = self._named(run, event)
             if key is None:
@@ -477,8 +501,9 @@ class Scan:
             return
         after = data["after"] if isinstance(data.get("after"), int) else event.seq - 1
         if kind == "torn":
-            self.torn_after, self.torn_seq = after, event.seq
-        else:
+            if after >= self.torn_after:
+                self.torn_after, self.torn_seq = after, event.seq
+        elif after >= self.lost_after:
             self.lost_after, self.lost_seq = after, event.seq
 
     def _session_copied(self, event: Event, _: Run) -> None:
@@ -488,6 +513,27 @@ class Scan:
 def anything(_: Call) -> bool:
     """Let every unanswered call be meant."""
     return True
+
+
+def dispatchable(call: Call) -> bool:
+    """Whether a dispatch without a key may mean the call."""
+    return call.dispatched is None or call.waiting is not None
+
+
+def asking_parts(event: Event) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The parts of a message that ask for calls, with their index."""
+    for index, part in enumerate(event.data.get("parts", ())):
+        if part.get("type") == "tool_call":
+            yield index, part
+
+
+def content_of(data: Mapping[str, Any]) -> int:
+    """A hash of what a result says, never 0."""
+    content = [data.get("parts", []), data.get("is_error", False)]
+    try:
+        return hash(_fingerprint(content)) or 1
+    except (ValueError, OverflowError, RecursionError):  # lone surrogates, integers of thousands of digits
+        return hash(compact(content)) or 1
 
 
 def is_repair(event: Event) -> bool:

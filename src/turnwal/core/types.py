@@ -162,14 +162,14 @@ def check_data(type: str, data: Mapping[str, Any]) -> None:
     if type in SURFACE:
         _check_parts(type, data.get("parts", ()))
         replace = data.get("replace")
-        if replace is not None and not _is_range(replace):
+        if replace is not None and not is_range(replace):
             _refuse(type, "data.replace", replace, "a list of two seqs, the first not above the second")
 
 
 def check_known(event: Event) -> None:
     """Return if this version may read on past the event; raise `TooNew` naming line and type otherwise."""
     if event.type in TYPES:
-        format = event.data.get("format", FORMAT)
+        format = event.data.get("format", FORMAT) if "format" in TYPES[event.type] else FORMAT
         if not _integer(format) or format <= FORMAT:
             return
         reason = f"line {event.seq} declares format {format}, this version knows up to {FORMAT}"
@@ -202,7 +202,8 @@ def _check_parts(type: str, parts: object) -> None:
                 _refuse(type, f"{path}.{name}", value, _KINDS[check])
 
 
-def _is_range(value: object) -> bool:
+def is_range(value: object) -> bool:
+    """Whether a value is a `replace`: two seqs, the first not above the second."""
     return isinstance(value, list) and len(value) == 2 and _seqs(value) and value[0] <= value[1]  # noqa: PLR2004
 
 
