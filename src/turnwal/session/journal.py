@@ -1,0 +1,261 @@
+"""Order and barriers of one owned session.
+
+Promises:
+- `append` gives an event its place, at once and without touching the disk; what was appended is never reordered.
+- `flush` returns the head up to which everything is durable. Barriers that wait at the same time share one write and
+  one sync, made by the caller that came first.
+- An interrupt at any instruction leaves the log dense. A write or an append found half-done closes the session; the
+  next owner recovers it.
+- After a failed barrier nothing more is accepted: the outcome is unknown until the session is opened anew (F38).
+
+Does not: know what a turn is. Whoever does hands in an `observe` that sees every event in order.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from turnwal.core.chain import Head, after
+from turnwal.core.errors import ClosedAfterFailure, OverLimit, SessionClosed, TurnwalError
+from turnwal.core.limits import PENDING_BYTES_MAX, PENDING_EVENTS_MAX
+from turnwal.core.line import Event, make
+from turnwal.core.log import draft
+from turnwal.session.background import barrier_pool, loop_is_running
+from turnwal.store.protocol import Claim
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An event that has its place."""
+
+    event: Event
+    line: bytes
+    head: Head
+    """The head of the log once this is its last line."""
+
+
+class Journal:
+    """The one writer of an owned session; every method may be called from any thread of the owning process."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        head: Head,
+        *,
+        clock: Callable[[], int],
+        observe: Callable[[Event], None],
+        redact: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        skip_to: int = 0,
+    ) -> None:
+        """Go on behind `head`, which is durable. `clock` gives Unix milliseconds; `redact` sees all data first (F37).
+
+        `skip_to` is the least seq of the next event: behind lost bytes numbering goes on above all that may have been.
+        """
+        self.order = threading.RLock()
+        """Held while an event gets its place; hold it to append several without another between them."""
+        self._claim = claim
+        self._clock = clock
+        self._observe = observe
+        self._redact = redact
+        self._barrier = threading.Lock()
+        self._entries: deque[Entry] = deque()
+        self._durable = head
+        self._skip_to = skip_to
+        self._taken = head.count
+        self._observed = head.count
+        self._pending_bytes = 0
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._listeners: list[Callable[[], None]] = []
+        self._cursors: list[Callable[[], int]] = []
+
+    @property
+    def head(self) -> Head:
+        """The head of everything appended, durable or not."""
+        entries = self._entries
+        return entries[-1].head if entries else self._durable
+
+    @property
+    def durable(self) -> Head:
+        """The head of everything durable."""
+        return self._durable
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is accepted."""
+        return self._closed or self._failure is not None
+
+    def append(
+        self,
+        type: str,
+        data: Mapping[str, Any],
+        *,
+        run: str = "main",
+        ignorable: bool = False,
+        time: int | None = None,
+        redact: bool = True,
+    ) -> Event:
+        """Give an event its place and return it. Never waits for the disk.
+
+        Raises `InvalidEvent`, `OverLimit` or `InvalidName` and changes nothing when the event is none, and
+        `SessionClosed` or `ClosedAfterFailure` when nothing more is accepted.
+        """
+        if self._redact is not None and redact:
+            data = self._redact(dict(data))
+        with self.order:
+            self.check_open()
+            head = self.head
+            pending = bool(self._entries) and self._entries[-1].event.seq >= self._taken
+            event = draft(
+                type,
+                data,
+                run=run,
+                time=self._clock() if time is None else time,
+                ignorable=ignorable,
+                head=head if head.count >= self._skip_to else Head(self._skip_to, head.hash),
+                batch=self._first_pending() if pending else None,
+            )
+            line, made = make(event)
+            entry = Entry(made, line, after(line, made))
+            self._pending_bytes += len(line)
+            self._entries.append(entry)
+            self._observe(made)
+            self._observed = entry.head.count
+            return made
+
+    def _first_pending(self) -> int:
+        return next(entry.event.seq for entry in self._entries if entry.event.seq >= self._taken)
+
+    def make_room(self) -> None:
+        """Bound what is not yet durable; call it before a verb that appends, without holding `order`.
+
+        Over the bound it is a barrier. Under a running event loop, which a barrier would stop, it raises `OverLimit`.
+        """
+        if self._pending_bytes < PENDING_BYTES_MAX and len(self._entries) < PENDING_EVENTS_MAX:
+            return
+        if loop_is_running():
+            message = f"{self._pending_bytes:,} bytes in {len(self._entries):,} events are not yet durable"
+            raise OverLimit(message, action="append", hint="`await session.aflush()` now and then")
+        self.flush()
+
+    def flush(self) -> Head:
+        """Wait until everything appended before the call is durable; return the durable head.
+
+        Raises what the store raised; the session is closed then, since the outcome is unknown.
+        """
+        wanted = self.head
+        while self._durable.count < wanted.count:
+            with self._barrier:
+                if self._durable.count < wanted.count:
+                    self._write()
+        return self._durable
+
+    async def aflush(self) -> Head:
+        """As `flush`, without stopping the event loop. Cancelling the wait does not cancel the write."""
+        wanted = self.head
+        if self._durable.count < wanted.count:
+            import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
+
+            barrier: Future[Head] = barrier_pool().submit(self.flush)
+            waited = asyncio.wrap_future(barrier)
+            waited.add_done_callback(_retrieve)
+            await asyncio.shield(waited)
+        return self._durable
+
+    def _write(self) -> None:
+        """Write and sync what is pending. One thread at a time gets here."""
+        with self.order:
+            self.check_open()
+            if self._taken != self._durable.count:
+                self._fail(None)
+            batch = [entry for entry in self._entries if entry.event.seq >= self._taken]
+            self._taken = batch[-1].head.count
+        try:
+            self._claim.append([entry.line for entry in batch], self._durable)
+        except BaseException as error:
+            self._failure = error
+            self._wake()
+            raise
+        self._durable = batch[-1].head
+        self._trim()
+        self._wake()
+
+    def _trim(self) -> None:
+        """Forget entries that are durable and that every subscriber has heard."""
+        with self.order:
+            heard = min((cursor() for cursor in self._cursors), default=self._durable.count)
+            keep = min(heard, self._durable.count)
+            while self._entries and self._entries[0].event.seq < keep:
+                self._entries.popleft()
+            self._pending_bytes = sum(
+                len(entry.line) for entry in self._entries if entry.event.seq >= self._durable.count
+            )
+
+    def check_open(self) -> None:
+        """Return if an append would be accepted; raise what it would raise otherwise."""
+        with self.order:
+            if self._closed:
+                raise SessionClosed("the session was closed", action="append", hint="open it again")
+            if self._failure is not None or self._observed != self.head.count:
+                self._fail(self._failure)
+
+    def _fail(self, cause: BaseException | None) -> NoReturn:
+        if self._failure is None:
+            self._failure = cause or InterruptedError("an interrupt came in the middle of a write")
+        why = f"{self._failure.message}" if isinstance(self._failure, TurnwalError) else f"{self._failure!r}"
+        raise ClosedAfterFailure(
+            f"an earlier write did not come to its end ({why})",
+            action="append",
+            hint="open the session anew; what was acknowledged is there, and recovery closes the rest",
+        ) from self._failure
+
+    def close(self) -> None:
+        """Accept nothing more and give the session up. Does not flush."""
+        self._closed = True
+        self._claim.release()
+        self._wake()
+
+    def abandon(self, cause: BaseException) -> None:
+        """Close to writes since an operation came to no known end."""
+        if self._failure is None:
+            self._failure = cause
+
+    # Subscribers
+
+    def listen(self, wake: Callable[[], None], cursor: Callable[[], int]) -> Callable[[], None]:
+        """Have `wake` called when more is durable or nothing more will come; returns what ends that.
+
+        `cursor` tells the seq that the listener wants next; entries from there on are kept for it.
+        """
+        with self.order:
+            self._listeners.append(wake)
+            self._cursors.append(cursor)
+
+        def stop() -> None:
+            with self.order:
+                if wake in self._listeners:
+                    self._listeners.remove(wake)
+                    self._cursors.remove(cursor)
+
+        return stop
+
+    def heard(self, seq: int) -> Iterable[Event]:
+        """The durable events from `seq` on that are still held."""
+        with self.order:
+            return [entry.event for entry in self._entries if seq <= entry.event.seq < self._durable.count]
+
+    def _wake(self) -> None:
+        for wake in tuple(self._listeners):
+            wake()
+
+
+def _retrieve(barrier: "asyncio.Future[Head]") -> None:
+    """Look at the outcome of a barrier whose waiter may have been cancelled; the session keeps the failure itself."""
+    if not barrier.cancelled():
+        barrier.exception()

@@ -1,0 +1,170 @@
+"""Opening a stored session: where to begin reading, and what its tail says.
+
+Promises:
+- Costs what is open, not what is stored: the last boundary names the open turns and the waiting calls, so reading
+  begins at the oldest open turn. Logs without that hint, or with anything irregular near the end, are read whole.
+- The hint is checked, not believed: what it points at must be a `turn_start`, and every line from before it to the end
+  must chain.
+- Looks only; writes nothing.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from turnwal.core.chain import Head, after, digest
+from turnwal.core.errors import Damaged, DamagedStart, EmptySession, TooNew
+from turnwal.core.line import Event
+from turnwal.core.scan import Scan
+from turnwal.core.types import BOUNDARIES, check_known
+from turnwal.store.protocol import Gap, Record, Store
+
+
+@dataclass(slots=True)
+class Opening:
+    """What reading the open part of a session found."""
+
+    scan: Scan
+    head: Head
+    """The head behind the last sound record."""
+    last_turn: int = 0
+    """The number of the newest turn of run `main`, 0 where there is none."""
+    gap: Gap | None = None
+    """A tail that is no record and that the next owner covers with a `damage` event."""
+    began_at: int = 0
+    """The seq that reading began at."""
+    newer: list[TooNew] = field(default_factory=list)
+    """What a newer turnwal wrote, when asked to read on past it."""
+
+    def damage_data(self) -> dict[str, Any] | None:
+        """The data of the `damage` event that covers the tail, or None when there is nothing to cover."""
+        return None if self.gap is None else damage_data(self.gap)
+
+
+def damage_data(gap: Gap, *, accept_loss: bool = False) -> dict[str, Any]:
+    """The data of a `damage` event for bytes that are no record."""
+    data: dict[str, Any] = {"after": gap.after, "length": gap.length, "sha256": gap.sha256}
+    data["kind"] = "lost" if accept_loss else gap.kind
+    data["raw"] = b64encode(gap.raw).decode("ascii")
+    if accept_loss:
+        data["lost"] = list(gap.seqs)
+    return data
+
+
+def damaged(session: str, gap: Gap) -> Damaged:
+    """The refusal to write behind damage that is no torn tail."""
+    line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
+    message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
+    hint = (
+        "`turnwal show` and `turnwal verify` look; `turnwal recover --accept-loss` goes on behind the damage, saying so"
+    )
+    return Damaged(message, action="open", subject=session, hint=hint)
+
+
+def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: bool = False) -> Opening:
+    """Read what is open at the end of a session.
+
+    Raises `EmptySession`, `SessionNotFound`, `DamagedStart`, `Damaged` unless `accept_loss`, and `TooNew` unless
+    `newer` asks to read on past records of a newer turnwal.
+    """
+    check_start(store, session, newer=newer)
+    start = _find_start(store, session)
+    if start is None:
+        return _read_on(store, session, 0, None, accept_loss=accept_loss, newer=newer)
+    position, head, last_turn = start
+    opening = _read_on(store, session, position, head, accept_loss=accept_loss, newer=newer)
+    opening.last_turn = max(opening.last_turn, last_turn)
+    return opening
+
+
+def check_start(store: Store, session: str, *, newer: bool = False) -> Event:
+    """Return the first event of a stored session, which must be a `session_start` of a format we know."""
+    if store.probe(session).empty:
+        raise EmptySession("it never began", action="open", subject=session, hint="`store.session` may begin it")
+    first = next(iter(store.read(session)), None)
+    if not isinstance(first, Record) or first.event.type != "session_start":
+        raise DamagedStart(
+            "the first line is no session_start",
+            action="open",
+            subject=session,
+            hint="this is no session of turnwal, or its beginning was lost; it is never written to",
+        )
+    if not newer:
+        check_known(first.event)
+    return first.event
+
+
+def _find_start(store: Store, session: str) -> tuple[int, Head, int] | None:
+    """Position and head before the line to begin at, and the newest turn number; None to read from line 0."""
+    walk = _contiguous(store.newest(session))
+    last_turn = 0
+    opened: list[int] | None = None
+    begin: Record | None = None
+    format_seen = False
+    for record in walk:
+        if record is None:
+            return None
+        event, data = record.event, record.event.data
+        if begin is not None and last_turn and format_seen:
+            return begin.position, Head(begin.event.seq, begin.event.prev), last_turn
+        if event.type not in BOUNDARIES:
+            continue
+        if opened is None and isinstance(data.get("open"), list):
+            opened = data["open"] or [event.seq]
+        if opened is None or (min(opened) > event.seq and begin is None):
+            return None
+        if event.run == "main" and not last_turn:
+            last_turn = data.get("turn", 0)
+        format_seen = format_seen or "format" in data
+        if begin is None and event.seq == min(opened):
+            if "waiting" not in data or (data.get("open") and event.type != "turn_start"):
+                return None
+            begin = record
+    return None
+
+
+def _contiguous(newest: Iterator[Record | None]) -> Iterator[Record | None]:
+    """The records from the newest on, each one the predecessor of the one before; None where that ends.
+
+    Unreadable lines at the very end are a torn tail and are passed over: reading forward judges them.
+    """
+    later: Record | None = None
+    for record in newest:
+        if record is None:
+            if later is None:
+                continue
+            yield None
+            return
+        if later is not None and (record.event.seq != later.event.seq - 1 or digest(record.line) != later.event.prev):
+            yield None
+            return
+        yield record
+        later = record
+
+
+def _read_on(
+    store: Store, session: str, position: int, head: Head | None, *, accept_loss: bool, newer: bool
+) -> Opening:
+    scan = Scan()
+    opening = Opening(scan, head or Head(0, "0" * 64), began_at=0 if head is None else head.count)
+    last: Record | None = None
+    for item in store.read(session, position, after=head):
+        if isinstance(item, Gap):
+            if item.corrupt and not accept_loss:
+                raise damaged(session, item)
+            opening.gap = item
+            break
+        last = item
+        try:
+            check_known(item.event)
+        except TooNew as error:
+            if not newer:
+                raise
+            opening.newer.append(error)
+        scan.feed(item.event)
+        if item.event.run == "main" and item.event.type == "turn_start":
+            opening.last_turn = item.event.data.get("turn") or opening.last_turn
+    if last is not None:
+        opening.head = after(last.line, last.event)
+    return opening

@@ -1,0 +1,190 @@
+"""A step: one model reply and the tool calls it asked for."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from turnwal.core import calls, keys
+from turnwal.core.errors import InvalidEvent, Refused, SessionClosed, TurnwalError
+from turnwal.core.line import Event
+from turnwal.core.recovery import answer, void
+from turnwal.session.call import Call
+from turnwal.session.lookup import Found
+from turnwal.session.parallel import Parallel, arun_calls, run_calls
+from turnwal.session.tools import Tools
+
+if TYPE_CHECKING:
+    from turnwal.session.turn import Turn
+
+_PAUSES: Final = frozenset({"pause", "pause_turn"})
+"""Stop reasons after which the provider wants the same request again (Anthropic: `pause_turn`)."""
+
+
+class Step:
+    """A block, sync and async; `begin` and `close` are its plain verbs."""
+
+    def __init__(self, turn: "Turn", *, dispatch: str | None) -> None:
+        """Prepare a step; nothing is written until it begins. `dispatch="none"` weakens what the turn declares."""
+        self.turn = turn
+        self._session = turn._session  # noqa: SLF001
+        self._dispatch = dispatch
+        self._seq = -1
+        self._closed = False
+        self._handles: dict[int, Call] = {}
+        self._hashes: dict[int, str] = {}
+        self.number = 0
+        """Counts the steps of the turn, from 1."""
+
+    @property
+    def state(self) -> calls.Step | None:
+        """The step as the log has it, or None when it is not open there."""
+        turn = self.turn.state
+        steps = turn.steps if turn is not None else []
+        return next((step for step in steps if step.seq == self._seq), None)
+
+    def begin(self) -> Self:
+        """Record the step's start and wait until all input is durable; ask the model after this has returned."""
+        self.note_begin()
+        self._session.flush()
+        return self
+
+    def note_begin(self) -> None:
+        """Append the step's start; the caller waits for the barrier."""
+        with self._session.order:
+            turn = self.turn.state
+            if turn is None:
+                raise SessionClosed("the turn is not open", action="step", hint="open another turn")
+            if self._seq >= 0 or turn.steps:
+                raise Refused("another step of the turn is open", action="step", hint="close that one first")
+            self.number = turn.step_count + 1
+            data: dict[str, Any] = {"turn": self.turn.number, "step": self.number}
+            if self._dispatch is not None:
+                data["dispatch"] = self._dispatch
+            self._seq = self._session.next_seq
+            self._session.note("step_start", data, run=self.turn.run_name)
+
+    def assistant(self, message: Mapping[str, Any]) -> list[Call]:
+        """Append a reply `{"parts": […], …}` and return the calls that it asks for and that are not yet answered.
+
+        Never waits; the barrier before the first dispatch makes the message durable. A call equal to an earlier one of
+        the step is that call (F07). Without a call, and unless the reply is incomplete or a pause, the turn is done.
+        """
+        data = _message_data(message)
+        with self._session.order:
+            if self.state is None:
+                raise SessionClosed("the step is not open", action="record", hint="`turn.step()` opens the next one")
+            self._session.note("assistant_message", data, run=self.turn.run_name)
+            asked = self._calls(data["parts"])
+        complete = data.get("complete") is not False
+        if complete and not asked and data.get("stop") not in _PAUSES:
+            self.turn.stop()
+        return [call for call in asked if not call.answered and not call.dispatched] if complete else []
+
+    def run(self, calls: Sequence[Call], tools: Tools, *, parallel: Parallel = None) -> list[Event]:
+        """Run calls and return their results in call order.
+
+        Consecutive calls of read-only tools run side by side, with one barrier for their dispatches; the others run
+        one after another. `parallel=True` runs all side by side, a number at most so many, `False` none. Each result
+        is durable as it comes.
+        """
+        return run_calls(self._session, calls, tools, parallel)
+
+    async def arun(
+        self, calls: Sequence[Call], tools: Tools, *, parallel: Parallel = None, limit: int | None = None
+    ) -> list[Event]:
+        """As `run`, for tools of both kinds; at most `limit` bodies at a time."""
+        return await arun_calls(self._session, calls, tools, parallel, limit)
+
+    def close(self, outcome: str = "ok") -> None:
+        """End the step, answering the calls it asked for that were not run; idempotent. The next barrier is durable."""
+        with self._session.order:
+            state = self.state
+            if self._closed or state is None:
+                self._closed = True
+                return
+            scan = self._session._scan  # noqa: SLF001
+            run, turn = scan.run(self.turn.run_name), self.turn.state
+            if turn is None:
+                return
+            owed = [call for key, call in sorted(turn.calls.items()) if call.step is state and call.owed]
+            repairs = [answer(scan, run, turn, call, interrupted=outcome != "ok") for call in owed]
+            repairs += [void(run, call) for call in owed if call.question == "pending"]
+            waits = any(call.waiting is not None and call.step is state for call in turn.calls.values())
+            for repair in repairs:
+                self._session.note(repair.type, repair.data, run=repair.run)
+            data = {"turn": self.turn.number, "step": self.number, "outcome": outcome}
+            self._session.note("step_end", data, run=self.turn.run_name)
+            self._closed = True
+            if waits:
+                self.turn.stop()
+
+    def __enter__(self) -> Self:
+        """Begin the step."""
+        self._session.make_room()
+        return self.begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the step with the true outcome. A failing store does not hide the exception that ended the block."""
+        self._leave(kind)
+
+    async def __aenter__(self) -> Self:
+        """Begin the step."""
+        self.note_begin()
+        await self._session.aflush()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the step with the true outcome."""
+        self._leave(kind)
+
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        try:
+            if kind is None:
+                self.close("ok")
+            else:
+                self.close("error" if issubclass(kind, Exception) else "cancelled")
+        except TurnwalError:
+            if kind is None:
+                raise
+
+    def _calls(self, parts: list[dict[str, Any]]) -> list[Call]:
+        """Handles of the calls that the message just appended asks for; one for each call, however often asked for."""
+        head = self._session.head
+        self._hashes[head.count - 1] = head.hash
+        handles = []
+        for index, key in self._session._scan.asked_last.items():  # noqa: SLF001
+            if key not in self._handles:
+                part = parts[index]
+                line_hash = self._hashes.get(keys.seq_of(key), head.hash)
+                found = Found(
+                    key,
+                    run=self.turn.run_name,
+                    id=calls.id_of(part),
+                    name=calls.name_of(part),
+                    arguments=calls.arguments_of(part),
+                    free_text=part.get("format") == "text",
+                    idempotency_key=keys.idempotency_key(line_hash, keys.index_of(key)),
+                )
+                self._handles[key] = Call(self._session, found)
+            handles.append(self._handles[key])
+        return handles
+
+
+def _message_data(message: object) -> dict[str, Any]:
+    """A reply as the log keeps it: arguments as text, everything else as it came."""
+    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
+        raise InvalidEvent(
+            "a reply is an object with a list of parts",
+            action="append",
+            subject="assistant_message",
+            hint='pass {"parts": [{"type": "text", "content": …}, …]}',
+        )
+    parts = [dict(part) if isinstance(part, Mapping) else part for part in message["parts"]]
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") == "tool_call" and part.get("format") != "text":
+            part["arguments"] = calls.arguments_of(part) or "{}"
+    return {**message, "parts": parts}

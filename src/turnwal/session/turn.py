@@ -1,0 +1,183 @@
+"""A turn: from an input to the answer the agent stops at.
+
+A live turn never ends owing: leaving the block runs the same closers as recovery, with the true reason.
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from turnwal.core import calls
+from turnwal.core.errors import Refused, SessionClosed, TurnwalError
+from turnwal.core.line import Event
+from turnwal.core.recovery import close_turn
+from turnwal.core.types import FORMAT
+from turnwal.session.step import Step
+from turnwal.session.tools import Parts, parts_of
+
+if TYPE_CHECKING:
+    from turnwal.session.call import Call
+    from turnwal.session.session import Session
+
+TurnReason = Literal["complete", "rejected", "error", "cancelled", "suspended"]
+"""Why a live turn ends; `interrupted` is recovery's word."""
+
+_OUTCOMES: Final[dict[str, str]] = {"error": "error", "cancelled": "cancelled"}
+
+
+class Turn:
+    """A block, sync and async; `begin` and `close` are its plain verbs."""
+
+    def __init__(
+        self,
+        session: "Session",
+        *,
+        user: Parts | str | None,
+        run: str,
+        resumes: "Call | None" = None,
+        serves: "Call | None" = None,
+        label: str = "",
+        dispatch: str = "durable",
+    ) -> None:
+        """Prepare a turn; nothing is written until it begins."""
+        self._session = session
+        self._user = user
+        self._serves = serves
+        self._label = label
+        self._dispatch = dispatch
+        self._seq = -1
+        self._more = True
+        self._closed = False
+        self.run_name = run
+        self.number = 0
+        """Counts the turns of the run, from 1."""
+        self.resumed = resumes
+        """The waiting call that this turn goes on with."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the model is to be asked again: false after a reply that asks for nothing and is no pause."""
+        return self._more and not self._closed and self._seq >= 0
+
+    @property
+    def state(self) -> calls.Turn | None:
+        """The turn as the log has it, or None when it is not open there."""
+        turns = self._session._scan.run(self.run_name).turns  # noqa: SLF001
+        return next((turn for turn in turns if turn.seq == self._seq), None)
+
+    def begin(self) -> Self:
+        """Append the turn's start, then the user's message. The first step makes them durable."""
+        with self._session.order:
+            if self._seq >= 0:
+                raise self._refusal("it has begun before", "a turn begins once; make another")
+            if self._session.has_open_turn(self.run_name):
+                raise self._refusal("another turn of its run is open", "close that one first")
+            scan = self._session._scan  # noqa: SLF001
+            self.number = self._session.next_turn_number(self.run_name)
+            data: dict[str, Any] = {"format": FORMAT, "turn": self.number, "dispatch": self._dispatch}
+            if self.resumed is not None:
+                data["resumes"] = self.resumed.call_key
+            if self._serves is not None:
+                data |= {"serves": self._serves.call_key, "label": self._label}
+            self._session.make_resumed()
+            data |= {"open": sorted([*scan.open_seqs(), self._session.next_seq]), "waiting": scan.waiting()}
+            self._seq = self._session.next_seq
+            self._session.note("turn_start", data, run=self.run_name)
+            if self._user is not None:
+                self._session.note("user_message", {"parts": parts_of(self._user)}, run=self.run_name)
+        return self
+
+    def step(self, *, dispatch: str | None = None) -> Step:
+        """The next step. Entering it waits until the input is durable, before the model is asked (F14)."""
+        if self._seq < 0 or self._closed:
+            raise SessionClosed("the turn is not open", action="step", subject=self._name, hint="open another turn")
+        return Step(self, dispatch=dispatch)
+
+    def append(self, type: str, data: Mapping[str, Any], *, ignorable: bool = False) -> Event:
+        """Append an event of any type to the run of the turn."""
+        return self._session.append(type, data, run=self.run_name, ignorable=ignorable)
+
+    def stop(self) -> None:
+        """Say that the model is not asked again in this turn."""
+        self._more = False
+
+    def close(self, reason: TurnReason = "complete") -> None:
+        """End the turn durably, answering what is owed; idempotent. A turn with waiting calls ends `suspended`."""
+        self.note_close(reason)
+        self._session.flush()
+
+    async def aclose(self, reason: TurnReason = "complete") -> None:
+        """As `close`, without stopping the event loop."""
+        self.note_close(reason)
+        await self._session.aflush()
+
+    def note_close(self, reason: TurnReason) -> None:
+        """Append what closes the turn, the turns of its sub-agents first; the caller waits for the barrier."""
+        with self._session.order:
+            state = self.state
+            if self._closed or state is None:
+                self._closed = True
+                return
+            scan = self._session._scan  # noqa: SLF001
+            for run, inner in scan.open_turns():
+                if inner is not state and inner.seq > state.seq and self._session.serves(run.name, self.run_name):
+                    self._note_closers(run, inner, "cancelled")
+            waits = any(call.waiting is not None for call in state.calls.values())
+            self._note_closers(
+                scan.run(self.run_name), state, "suspended" if reason == "complete" and waits else reason
+            )
+            self._closed = True
+
+    def _note_closers(self, run: calls.Run, state: calls.Turn, reason: TurnReason) -> None:
+        scan = self._session._scan  # noqa: SLF001
+        still_open = [seq for seq in scan.open_seqs() if seq != state.seq]
+        outcome = _OUTCOMES.get(reason, "ok")
+        repairs = close_turn(
+            scan, run, state, still_open=still_open, waiting=scan.waiting(), reason=reason, outcome=outcome
+        )
+        for repair in repairs:
+            data = repair.data | ({"format": FORMAT} if repair.type == "turn_end" else {})
+            self._session.note(repair.type, data, run=repair.run)
+
+    def __enter__(self) -> Self:
+        """Begin the turn."""
+        self._session.make_room()
+        return self.begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the turn with the true reason. A failing store does not hide the exception that ended the block."""
+        try:
+            self.close(reason_of(kind))
+        except TurnwalError:
+            if kind is None:
+                raise
+
+    async def __aenter__(self) -> Self:
+        """Begin the turn."""
+        return self.begin()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the turn with the true reason."""
+        try:
+            await self.aclose(reason_of(kind))
+        except TurnwalError:
+            if kind is None:
+                raise
+
+    @property
+    def _name(self) -> str:
+        return f"turn {self.number} of run {self.run_name!r}" if self.number else f"a turn of run {self.run_name!r}"
+
+    def _refusal(self, why: str, hint: str) -> Refused:
+        return Refused(why, action="begin", subject=self._name, hint=hint)
+
+
+def reason_of(kind: type[BaseException] | None) -> TurnReason:
+    """What a block that ends with such an exception records."""
+    if kind is None:
+        return "complete"
+    return "error" if issubclass(kind, Exception) else "cancelled"
