@@ -15,7 +15,19 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.core import keys
-from turnwal.core.calls import Attempt, Call, Dispatch, Run, Step, Turn, arguments_of, id_of, is_synthetic, name_of
+from turnwal.core.calls import (
+    Attempt,
+    Call,
+    Dispatch,
+    Question,
+    Run,
+    Step,
+    Turn,
+    arguments_of,
+    id_of,
+    is_synthetic,
+    name_of,
+)
 from turnwal.core.findings import Findings
 from turnwal.core.line import Event, compact
 from turnwal.core.pairing import matches
@@ -446,12 +458,8 @@ class Scan:
         call = self._about(event, run, lambda call: call.question == "pending", else_any=True)
         if call is None:
             return
-        decision = event.data.get("decision")
-        call.question_seq = event.seq
-        if decision in ("denied", "void"):
-            call.question = "denied" if decision == "denied" else "void"
-        else:
-            call.question = "granted"
+        call.question, call.question_seq = decision_of(event.data), event.seq
+        if call.question == "granted":
             call.granted = True
             call.waiting = None
 
@@ -558,6 +566,17 @@ def dispatch_of(data: Mapping[str, Any]) -> Dispatch | None:
     if declared is None:
         return None
     return "durable" if declared == "durable" else "none"
+
+
+def decision_of(data: Mapping[str, Any]) -> Question:
+    """What an approval response decides; an unknown value is read as a grant, which rules nothing out."""
+    match data.get("decision"):
+        case "denied":
+            return "denied"
+        case "void":
+            return "void"
+        case _:
+            return "granted"
 
 
 def note_dangling(findings: Findings, call: Call, where: str) -> None:

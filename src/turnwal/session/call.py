@@ -35,6 +35,7 @@ class Call:
         self._key = found.key
         self._attempts = max(found.attempts, 1)
         self._result = found.result
+        self._asked_before = found.question
         self._child: dict[str, Any] | None = None
         self.run_name = found.run
         """The run the call belongs to."""
@@ -234,7 +235,7 @@ class Call:
             state = self._check_unanswered()
             if state.dispatched is not None:
                 raise self._refusal("it was dispatched already", "ask before the call is handed to its tool")
-            if state.question == "pending":
+            if self._question(state) == "pending":
                 raise self._refusal("its question is open already", "grant or deny it")
             self._session.note("approval_request", self._named() | {"question": question}, run=self.run_name)
             self._session.note("tool_suspended", self._named(), run=self.run_name)
@@ -265,12 +266,9 @@ class Call:
     def _note_decision(self, decision: str, by: str) -> Event:
         with self._session.order:
             state = self._check_unanswered()
-            if state.question != "pending":
-                asked = (
-                    "was voided"
-                    if state.question == "void"
-                    else ("was answered" if state.question else "was never asked")
-                )
+            question = self._question(state)
+            if question != "pending":
+                asked = {None: "was never asked", "void": "was voided"}.get(question, "was answered")
                 raise self._refusal(f"its question {asked}", "a decision needs a question that is open")
             data = self._named() | {"decision": decision, "by": by}
             return self._session.note("approval_response", data, run=self.run_name)
@@ -360,6 +358,10 @@ class Call:
     def _state(self) -> calls.Call | None:
         return self._session._scan.run(self.run_name).find(self._key)  # noqa: SLF001
 
+    def _question(self, state: calls.Call) -> calls.Question | None:
+        """What became of its approval; a scan of the open part may have begun after it was asked for."""
+        return state.question if state.question is not None else self._asked_before
+
     def _named(self) -> dict[str, Any]:
         named: dict[str, Any] = {"call": self.call_key, "id": self.id}
         return named if self.name is None else named | {"name": self.name}
@@ -375,8 +377,9 @@ class Call:
         state = self._check_unanswered()
         if not self._session.has_open_turn(self.run_name):
             raise self._refusal("no turn is open in its run", f'open one: `session.turn(resumes="{self.call_key}")`')
-        if state.question in ("pending", "denied", "void"):
-            raise self._refusal(f"its approval is {state.question}", "only a granted call may run")
+        question = self._question(state)
+        if question in ("pending", "denied", "void"):
+            raise self._refusal(f"its approval is {question}", "only a granted call may run")
         if state.dispatched is not None:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"

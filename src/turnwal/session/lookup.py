@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 
 from turnwal.core import keys
-from turnwal.core.calls import arguments_of, id_of, name_of
+from turnwal.core.calls import Question, arguments_of, id_of, name_of
 from turnwal.core.chain import digest
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
+from turnwal.core.scan import decision_of
 from turnwal.store.protocol import Store
 
 
@@ -25,6 +26,8 @@ class Found:
     """The first dispatch."""
     result: Event | None = None
     """The first result that is no replacement of another."""
+    question: Question | None = None
+    """What became of its approval, as of the last record about it."""
     attempts: int = 0
     """The greatest attempt that was dispatched; 0 where none was."""
     outcomes: list[Event] = field(default_factory=list)
@@ -77,5 +80,9 @@ def _note(found: Found, event: Event) -> None:
         found.dispatched = event
     elif event.type == "tool_result" and "replace" not in data:
         found.result = event
+    elif event.type == "approval_request":
+        found.question = found.question or "pending"
+    elif event.type == "approval_response":
+        found.question = found.question or decision_of(data)
     elif event.type == "tool_outcome":
         found.outcomes.insert(0, event)
