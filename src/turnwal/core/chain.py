@@ -32,6 +32,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         if (
             count.isascii()
             and count.isdecimal()
+            and len(count) <= _COUNT_DIGITS_MAX
             and len(digest) == len(GENESIS)
             and not set(digest) - set("0123456789abcdef")
         ):
@@ -41,6 +42,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
             message, action="read", subject="head", hint="a head is COUNT:HASH, as `turnwal head` prints it"
         )
 
+
+_COUNT_DIGITS_MAX = 18
 
 EMPTY = Head(0, GENESIS)
 """The head of a log that has no line."""

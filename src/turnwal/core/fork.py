@@ -31,7 +31,7 @@ def check_boundary(prefix: Iterable[Event], at: int) -> None:
         raise _refusal(f"the session has {count} events, {at} were asked for", f"fork at {count} or before")
     turns = scan.open_turns()
     if turns:
-        run, turn = turns[-1]
+        run, turn = min(turns, key=lambda pair: pair[1].seq)
         name = f"turn {turn.number}" if turn.number is not None else "a turn"
         where = "" if run.name == "main" else f" of run {run.name!r}"
         message = f"{name}{where}, started at seq {turn.seq}, is open after {at} events"

@@ -54,6 +54,7 @@ class Unreadable(Exception):
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
+_INTEGER_END: Final = 10**INTEGER_DIGITS_MAX
 _FIELDS: Final = frozenset(Event.__struct_encode_fields__)
 _SURROGATE: Final = re.compile("([\ud800-\udfff])")
 _LONG_INTEGER: Final = re.compile(rb"(?<!\d)\d{%d}" % (INTEGER_DIGITS_MAX + 1))
@@ -87,7 +88,7 @@ def _make_quickly(event: Event) -> tuple[bytes, Event] | None:
 
 
 def _make_carefully(event: Event) -> tuple[bytes, Event]:
-    plain = msgspec.structs.replace(event, data=_plain(event.data))
+    plain = msgspec.structs.replace(event, type=_joined(event.type), run=_joined(event.run), data=_plain(event.data))
     return _assemble(plain), plain
 
 
@@ -150,9 +151,20 @@ def _walk(value: object, path: str, depth: int) -> Any:
             raise OverLimit(message, action="append", hint="record the value as text")
         if isinstance(value, list):
             return [_walk(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-        return {_key(key, path): _walk(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+        return _distinct_keys(value, path, depth)
     message = f"{path} is a {type(value).__name__}, which JSON cannot hold without loss"
     raise InvalidEvent(message, action="append", hint="convert it to text, a number, a list or an object first")
+
+
+def _distinct_keys(value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+    copied: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _key(key, path)
+        if name in copied:
+            message = f"{path} has two keys that both read back as {name!r:.80}"
+            raise InvalidEvent(message, action="append", hint="use keys that differ in more than how they are encoded")
+        copied[name] = _walk(item, f"{path}.{key}", depth + 1)
+    return copied
 
 
 def _key(key: object, path: str) -> str:
@@ -163,7 +175,7 @@ def _key(key: object, path: str) -> str:
 
 
 def _checked_int(value: int, path: str) -> int:
-    if abs(value) >= 10**INTEGER_DIGITS_MAX:
+    if not -_INTEGER_END < value < _INTEGER_END:
         message = f"{path} is an integer of more than {INTEGER_DIGITS_MAX:,} digits"
         raise OverLimit(message, action="append", hint="record it as text")
     return value
@@ -253,7 +265,7 @@ def _finite(text: str) -> float:
 
 
 def _bounded(text: str) -> int:
-    if len(text) > INTEGER_DIGITS_MAX + 1:
+    if len(text) - text.startswith("-") > INTEGER_DIGITS_MAX:
         raise ValueError(f"an integer has more than {INTEGER_DIGITS_MAX} digits")
     return int(text)
 

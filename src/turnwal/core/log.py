@@ -57,7 +57,7 @@ class Log:
         if time is None:
             time = self._events[-1].time if self._events else 0
         event = draft(type, data, run=run, time=time, ignorable=ignorable, head=self._head)
-        if "replace" in event.data:
+        if event.data.get("replace") is not None and type in TYPES:
             check_replace(self._events, type, event.data, run)
         line, made = make(event)
         self._take(made, line)

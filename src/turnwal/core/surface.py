@@ -7,7 +7,7 @@ Promises:
   owed or waiting call, cuts through an earlier replace, or covers nothing (F27).
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +16,7 @@ from turnwal.core.calls import id_of
 from turnwal.core.errors import InvalidEvent
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
-from turnwal.core.types import SURFACE
+from turnwal.core.types import SURFACE, is_range
 
 
 class Surface:
@@ -40,81 +40,117 @@ class Surface:
         if event.type not in SURFACE:
             return
         replaced = range_of(event.data)
-        if replaced is None:
-            self._positions.append(event.seq)
-            self._events.append(event)
+        if replaced is not None:
+            start, stop = bisect_left(self._positions, replaced[0]), bisect_right(self._positions, replaced[1])
+            self._positions[start:stop] = [replaced[0]]
+            self._events[start:stop] = [event]
             return
-        start = bisect_left(self._positions, replaced[0])
-        stop = bisect_left(self._positions, replaced[1] + 1)
-        self._positions[start:stop] = [replaced[0]]
-        self._events[start:stop] = [event]
+        earlier = self._earlier_version(event)
+        if earlier is not None:
+            self._events[earlier] = event
+            return
+        at = bisect_right(self._positions, event.seq)
+        self._positions.insert(at, event.seq)
+        self._events.insert(at, event)
 
     def within(self, first: int, last: int) -> list[Event]:
         """The visible events whose position lies between two seqs, both included."""
-        return self._events[bisect_left(self._positions, first) : bisect_left(self._positions, last + 1)]
+        return self._events[bisect_left(self._positions, first) : bisect_right(self._positions, last)]
+
+    def _earlier_version(self, event: Event) -> int | None:
+        """Where the message stands that this one completes, if it is visible."""
+        seq = event.data.get("completes")
+        if event.type != "assistant_message" or not isinstance(seq, int):
+            return None
+        at = bisect_left(self._positions, seq)
+        if at == len(self._events) or self._events[at].seq != seq:  # it is a later version itself
+            at = next((at for at, visible in enumerate(self._events) if visible.seq == seq), len(self._events))
+        return at if at < len(self._events) and self._events[at].type == "assistant_message" else None
 
 
 def range_of(data: Mapping[str, Any]) -> tuple[int, int] | None:
     """The range that an event replaces."""
     value = data.get("replace")
-    return (value[0], value[1]) if isinstance(value, list) else None
+    return (value[0], value[1]) if isinstance(value, list) and is_range(value) else None
 
 
 def check_replace(events: Iterable[Event], type: str, data: Mapping[str, Any], run: str) -> None:
     """Return if an event with a `replace` may come after `events`; raise `InvalidEvent` naming the seqs if not."""
-    first, last = range_of(data) or (0, -1)
-    surface, scan = Surface(), Scan()
-    scan.pairs = []
-    for event in events:
-        scan.feed(event)
-        if event.run == run:
-            surface.add(event)
     if type not in SURFACE:
-        _refuse(first, last, f"a {type} is not on the surface, so it replaces nothing")
-    covered = surface.within(first, last)
+        message = f"a {type} is not on the surface, so it replaces nothing"
+        raise InvalidEvent(message, action="append", hint=f"only these replace: {', '.join(sorted(SURFACE))}")
+    first, last = range_of(data) or (0, -1)
+    seen = _Pairs(run)
+    for event in events:
+        seen.feed(event)
+    covered = seen.surface.within(first, last)
     if not covered:
         _refuse(first, last, "covers nothing that is visible in its run")
-    for event in surface:
+    for event in seen.surface:
         earlier = range_of(event.data)
         if earlier is not None and (earlier[0] < first <= earlier[1] or earlier[0] <= last < earlier[1]):
             _refuse(first, last, f"cuts through the replace of [{earlier[0]}, {earlier[1]}] at seq {event.seq}")
+    if type == "tool_result":
+        _check_same_call(seen, first, last, data, covered)
+        return
     inside = {event.seq for event in covered}
-    visible = {event.seq for event in surface}
-    _check_pairs(scan.pairs, first, last, inside, visible, type, data, covered)
-    for call in scan.run(run).unanswered():
-        if keys.seq_of(call.key) in inside and (
-            call.waiting is not None or (call.turn is not None and call.turn.seq >= 0)
-        ):
+    _check_pairs(seen, first, last, inside)
+    hidden = {key for seq in inside for key in seen.asks.get(seq, ())}
+    for call in seen.scan.run(run).unanswered():
+        owed = call.owed and call.turn is not None and call.turn.seq >= 0
+        if (call.key in hidden or keys.seq_of(call.key) in inside) and (owed or call.waiting is not None):
             state = "waiting" if call.waiting is not None else "owed a result"
             _refuse(first, last, f"covers the call {keys.text(call.key)}, which is {state}")
 
 
-def _check_pairs(
-    pairs: list[tuple[int, int]],
-    first: int,
-    last: int,
-    inside: set[int],
-    visible: set[int],
-    type: str,
-    data: Mapping[str, Any],
-    covered: list[Event],
-) -> None:
-    if type == "tool_result":
-        answered = {seq: key for key, seq in pairs}
-        for event in covered:
-            key = answered.get(event.seq, keys.parse(event.data.get("call")))
-            same = (
-                key == keys.parse(data["call"])
-                if "call" in data and key is not None
-                else id_of(event.data) == id_of(data)
-            )
-            if event.type != "tool_result" or not same:
-                _refuse(first, last, f"a result may replace only a result of its own call, not seq {event.seq}")
-        return
-    for key, result in pairs:
-        asked = keys.seq_of(key)
-        if {asked, result} <= visible and (asked in inside) != (result in inside):
-            _refuse(first, last, f"parts the call {keys.text(key)} from its result at seq {result}")
+class _Pairs:
+    """The surface of one run, and which calls each event asks for and answers."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.surface, self.scan = Surface(), Scan()
+        self._new_asks: list[tuple[int, int]] = []
+        self._new_answers: list[tuple[int, int]] = []
+        self.scan.asks, self.scan.pairs = self._new_asks, self._new_answers
+        self.asks: dict[int, set[int]] = {}
+        """By seq of the message: the keys of the calls it asks for."""
+        self.answers: dict[int, set[int]] = {}
+        """By seq of the result: the keys of the calls it answers; a result that replaces another answers its call."""
+
+    def feed(self, event: Event) -> None:
+        """Take the next event of the log in."""
+        self.scan.feed(event)
+        for found, new in ((self.asks, self._new_asks), (self.answers, self._new_answers)):
+            for key, seq in new:
+                found.setdefault(seq, set()).add(key)
+            new.clear()
+        if event.run != self.run:
+            return
+        replaced = range_of(event.data)
+        if event.type == "tool_result" and replaced is not None:
+            self.answers[event.seq] = {
+                key for covered in self.surface.within(*replaced) for key in self.answers.get(covered.seq, ())
+            }
+        self.surface.add(event)
+
+
+def _check_same_call(seen: _Pairs, first: int, last: int, data: Mapping[str, Any], covered: list[Event]) -> None:
+    named = keys.parse(data.get("call"))
+    for event in covered:
+        answered = seen.answers.get(event.seq) or {keys.parse(event.data.get("call"))} - {None}
+        same = named in answered if answered and "call" in data else id_of(event.data) == id_of(data)
+        if event.type != "tool_result" or not same:
+            _refuse(first, last, f"a result may replace only a result of its own call, not seq {event.seq}")
+
+
+def _check_pairs(seen: _Pairs, first: int, last: int, inside: set[int]) -> None:
+    outside = {event.seq for event in seen.surface} - inside
+    for asking, answering in ((inside, outside), (outside, inside)):
+        asked = {key for seq in asking for key in seen.asks.get(seq, ())}
+        for seq in sorted(answering):
+            parted = asked & seen.answers.get(seq, set())
+            if parted:
+                _refuse(first, last, f"parts the call {keys.text(min(parted))} from its result at seq {seq}")
 
 
 def _refuse(first: int, last: int, why: str) -> None:
