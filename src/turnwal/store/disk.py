@@ -1,0 +1,238 @@
+"""The few system calls that a file store makes, each of which may fail.
+
+Promises:
+- Every refusal of the operating system becomes an error with what was attempted, on which path, and what to do next.
+  Absence is an answer, not a failure: it comes back as None.
+- A write writes everything or raises, and a sync has reached the device when it returns.
+
+Does not: retry. A failed sync says nothing about what a second one would find, so nobody asks again.
+
+A test hands in a disk of its own that fails where it likes.
+"""
+
+# pathlib would take a quarter of the time that importing turnwal may add
+# ruff: noqa: PTH100, PTH102, PTH108, PTH112, PTH120, PTH208
+
+import errno
+import fcntl
+import os
+import stat
+import sys
+from typing import Final
+
+from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_UNSUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ELOOP})
+_HINTS: Final = {
+    errno.EACCES: "check the owner and the mode of the file and of its directory",
+    errno.EPERM: "check the owner and the mode of the file and of its directory",
+    errno.EISDIR: "a session is a file; move the directory away",
+    errno.ENOTDIR: "the store is a directory; what stands there is none",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.EMFILE: "this process has too many files open",
+    errno.ENFILE: "this machine has too many files open",
+    errno.ENAMETOOLONG: "use a shorter path for the store",
+    errno.ELOOP: "a session is never a symbolic link: another name would mean another lock; name the file itself",
+}
+_FILE_MODE: Final = 0o600
+_DIRECTORY_MODE: Final = 0o700
+
+
+class Disk:
+    """The real disk."""
+
+    def open(self, path: str, *, write: bool = False) -> int | None:
+        """Return a descriptor of the file, None when it is absent. Raises `StoreUnsupported` for a symbolic link."""
+        # O_NONBLOCK, since opening a named pipe would otherwise wait for its other end
+        flags = (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(error, "open", path) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise StoreUnsupported(
+                "it is no regular file", action="open", subject=path, hint="a session is a file; move this away"
+            )
+        return descriptor
+
+    def create(self, path: str) -> int | None:
+        """Return a descriptor of a new empty file that only its owner may read, None when the name is taken."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(path, flags, _FILE_MODE)
+        except FileExistsError:
+            return None
+        except OSError as error:
+            raise _failed(error, "create", path) from error
+        try:
+            # the mode given above is cut by the umask, which may also take the owner's own bits
+            os.fchmod(descriptor, _FILE_MODE)
+        except OSError as error:
+            os.close(descriptor)
+            raise _failed(error, "create", path) from error
+        return descriptor
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor; nothing depends on the answer, since what counts was synced before."""
+        try:
+            os.close(descriptor)
+        except OSError:
+            return
+
+    def read_at(self, descriptor: int, length: int, offset: int, path: str) -> bytes:
+        """Return up to `length` bytes from an offset, none at the end."""
+        try:
+            return os.pread(descriptor, length, offset)
+        except OSError as error:
+            raise _failed(error, "read", path) from error
+
+    def write(self, descriptor: int, data: bytes, path: str) -> None:
+        """Write all of the data at the end of an append-only descriptor, in one call where the system allows it."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError as error:
+            raise _failed(error, "write", path) from error
+
+    def write_at(self, descriptor: int, data: bytes, offset: int, path: str) -> None:
+        """Write all of the data at an offset."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                written = os.pwrite(descriptor, rest, offset)
+                rest, offset = rest[written:], offset + written
+        except OSError as error:
+            raise _failed(error, "write", path) from error
+
+    def sync(self, descriptor: int, path: str) -> None:
+        """Return when the content of a file, and what is needed to read it back, has reached the device."""
+        try:
+            if sys.platform == "darwin":
+                # fsync there stops at the drive's cache
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            else:
+                os.fdatasync(descriptor)
+        except OSError as error:
+            raise _failed(error, "sync", path) from error
+
+    def sync_directory(self, path: str) -> None:
+        """Return when the names in a directory have reached the device: a new file lives only from then on."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _failed(error, "sync", path) from error
+
+    def append_only(self, descriptor: int, path: str) -> None:
+        """Make every later `write` go to the end, so that bytes of a foreign writer are never overwritten."""
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+        except OSError as error:
+            raise _failed(error, "open", path) from error
+
+    def status(self, descriptor: int, path: str) -> os.stat_result:
+        """Return what the system knows of an open file."""
+        try:
+            return os.fstat(descriptor)
+        except OSError as error:
+            raise _failed(error, "inspect", path) from error
+
+    def status_of(self, path: str) -> os.stat_result | None:
+        """Return what the system knows of a name, None when it names nothing. A symbolic link is not followed."""
+        try:
+            return os.lstat(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(error, "inspect", path) from error
+
+    def lock(self, descriptor: int, path: str, *, shared: bool = False) -> bool:
+        """Take the kernel's lock of a file without waiting; False when somebody else has it."""
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise _failed(error, "lock", path) from error
+        return True
+
+    def unlock(self, descriptor: int) -> None:
+        """Give the lock up, also for those who inherited the descriptor; closing it does the same, later."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except OSError:
+            return
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a directory, none when it is absent."""
+        try:
+            return os.listdir(path)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _failed(error, "list", path) from error
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory that only its owner may enter, and the ones above it; each is durable on return."""
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(parent):
+            self.make_directory(parent)
+        try:
+            os.mkdir(path, _DIRECTORY_MODE)
+        except FileExistsError:
+            if os.path.isdir(path):
+                return
+            raise _failed(NotADirectoryError(errno.ENOTDIR, "Not a directory"), "make", path) from None
+        except OSError as error:
+            raise _failed(error, "make", path) from error
+        self.sync_directory(parent)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make a small file hold this, as well as it goes: for what only describes, so nothing is synced or raised."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(path, flags, _FILE_MODE)
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return
+
+    def glance(self, path: str, length: int) -> bytes:
+        """Return the beginning of a small file, as well as it goes: nothing where it cannot be read."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                return os.read(descriptor, length)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return b""
+
+    def discard(self, path: str) -> None:
+        """Remove a name, as well as it goes."""
+        try:
+            os.unlink(path)
+        except OSError:
+            return
+
+
+def _failed(error: OSError, action: str, path: str) -> StoreError:
+    code = error.errno or 0
+    reason = os.strerror(code) if code else str(error)
+    if code in _FULL:
+        hint = "make room, then open the session again; what was acknowledged is kept"
+        return StoreFull(reason, action=action, subject=path, hint=hint)
+    kind = StoreUnsupported if code in _UNSUPPORTED else StoreFailed
+    return kind(reason, action=action, subject=path, hint=_HINTS.get(code, "look at the disk and the kernel's log"))

@@ -1,0 +1,184 @@
+"""The store that lives in memory: for tests, and for sessions that need not outlive the process.
+
+Promises:
+- It refuses what every store refuses: a batch that does not build on the head, a second owner, an owner that was fenced
+  off, a forked child.
+- A reader sees whole batches, in the same bytes and at the same positions as in a file.
+
+Does not: survive the process, or see damage: lines are kept whole.
+"""
+
+import os
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from turnwal.core.chain import EMPTY, Head
+from turnwal.core.errors import OwnershipLost, SessionHeld, SessionNotFound
+from turnwal.core.line import Unreadable, read
+from turnwal.store.batch import check_batch, check_head
+from turnwal.store.frames import frames
+from turnwal.store.names import check_id
+from turnwal.store.owner import describe, told
+from turnwal.store.protocol import Gap, Presence, Record
+
+
+class _Shelf:
+    """One session: its lines, where each begins, who owns it, and how often it changed hands."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.offsets: list[int] = []
+        self.size = 0
+        self.head = EMPTY
+        self.owner: str | None = None
+        self.epoch = 0
+
+    def take(self, lines: Sequence[bytes], head: Head) -> None:
+        for line in lines:
+            self.offsets.append(self.size)
+            self.size += len(line) + 1
+        self.lines.extend(lines)
+        self.head = head
+
+    def chunks(self, position: int) -> Iterator[bytes]:
+        index = bisect_right(self.offsets, position) - 1
+        while 0 <= index < len(self.lines):
+            yield self.lines[index][max(position - self.offsets[index], 0) :] + b"\n"
+            index += 1
+
+
+class _Memory:
+    """What all doors to the same sessions share."""
+
+    def __init__(self) -> None:
+        self.shelves: dict[str, _Shelf] = {}
+        self.changed = threading.Condition()
+
+
+class MemoryClaim:
+    """Ownership of a session in memory, fenced by an epoch."""
+
+    def __init__(self, memory: _Memory, session: str) -> None:
+        """Take the session over; the caller holds the lock of the memory."""
+        self._memory = memory
+        self._session = session
+        self._epoch = memory.shelves[session].epoch
+        self._pid = os.getpid()
+
+    @property
+    def session(self) -> str:
+        """The id of the session that is owned."""
+        return self._session
+
+    def append(self, lines: Sequence[bytes], after: Head) -> None:
+        """Keep a batch of lines, all or nothing; see `Claim.append`."""
+        with self._memory.changed:
+            shelf = self._memory.shelves[self._session]
+            if self._pid != os.getpid():
+                raise self._lost("this process was forked from the owner", "open the session in the child by itself")
+            if shelf.owner is None or shelf.epoch != self._epoch:
+                raise self._lost("this claim was released or fenced off", "open the session anew")
+            check_head(after, shelf.head, session=self._session)
+            head = check_batch(lines, after, session=self._session)
+            shelf.take([bytes(line) for line in lines], head)
+
+    def release(self) -> None:
+        """Give the session up; idempotent."""
+        with self._memory.changed:
+            shelf = self._memory.shelves[self._session]
+            if shelf.epoch == self._epoch and self._pid == os.getpid():
+                shelf.owner = None
+                self._memory.changed.notify_all()
+
+    def _lost(self, reason: str, hint: str) -> OwnershipLost:
+        return OwnershipLost(reason, action="append", subject=self._session, hint=hint)
+
+
+class MemoryStore:
+    """Sessions in the memory of this process."""
+
+    kind = "memory"
+    durability = "process"
+
+    def __init__(self, beside: "MemoryStore | None" = None) -> None:
+        """Begin with no session, or open a second door to the sessions of another memory store."""
+        self._memory: _Memory = _Memory() if beside is None else beside._memory  # noqa: SLF001
+        self._claims: list[MemoryClaim] = []
+
+    def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> MemoryClaim:
+        """Become the owner of a session; see `Store.claim`."""
+        check_id(session)
+        deadline = time.monotonic() + wait
+        with self._memory.changed:
+            if not create:
+                self._shelf(session, "claim")
+            shelf = self._memory.shelves.setdefault(session, _Shelf())
+            while shelf.owner is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise SessionHeld(
+                        f"held by {shelf.owner}",
+                        holder=shelf.owner,
+                        action="claim",
+                        subject=session,
+                        hint="wait for it to end, or pass `wait`",
+                    )
+                self._memory.changed.wait(left)
+            shelf.epoch += 1
+            shelf.owner = told(describe(owner))
+            claim = MemoryClaim(self._memory, session)
+            self._claims.append(claim)
+            return claim
+
+    def steal(self, session: str) -> None:
+        """Fence the present owner off, as if its lease had ended while it still runs: what tests need."""
+        with self._memory.changed:
+            shelf = self._shelf(session, "steal")
+            shelf.epoch += 1
+            shelf.owner = None
+            self._memory.changed.notify_all()
+
+    def read(
+        self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
+    ) -> Iterator[Record | Gap]:
+        """Yield the records from a position on; see `Store.read`."""
+        shelf = self._shelf(session, "read")
+        yield from frames(shelf.chunks, position, after=after, past_damage=past_damage, subject=session)
+
+    def newest(self, session: str) -> Iterator[Record | None]:
+        """Yield the lines from the newest to the oldest; see `Store.newest`."""
+        shelf = self._shelf(session, "read")
+        for index in range(len(shelf.lines) - 1, -1, -1):
+            try:
+                yield Record(shelf.offsets[index], shelf.lines[index], read(shelf.lines[index]))
+            except Unreadable:
+                yield None
+
+    def probe(self, session: str) -> Presence:
+        """Say whether a session exists, is empty, and is owned now."""
+        check_id(session)
+        shelf = self._memory.shelves.get(session)
+        if shelf is None:
+            return Presence(exists=False, empty=False, owner=None)
+        return Presence(exists=True, empty=not shelf.lines, owner=shelf.owner)
+
+    def sessions(self) -> Iterator[str]:
+        """Yield the ids of all sessions, sorted."""
+        yield from sorted(self._memory.shelves)
+
+    def close(self) -> None:
+        """Release the claims taken through this door; the sessions stay for others."""
+        for claim in self._claims:
+            claim.release()
+        self._claims.clear()
+
+    def _shelf(self, session: str, action: str) -> _Shelf:
+        check_id(session)
+        shelf = self._memory.shelves.get(session)
+        if shelf is None:
+            raise SessionNotFound(
+                "no such session", action=action, subject=repr(session), hint="`sessions()` lists what there is"
+            )
+        return shelf

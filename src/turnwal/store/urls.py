@@ -1,0 +1,104 @@
+"""Where a store is, in one text.
+
+    memory:                     in this process
+    sessions/                   a directory of session files
+    file:sessions, file:///var  the same, said at length
+
+Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name.
+Does not: touch the disk, beyond looking whether a path is a file.
+"""
+
+# pathlib would take a quarter of the time that importing turnwal may add
+# ruff: noqa: PTH113, PTH120
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from turnwal.core.errors import InvalidStoreUrl
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+from turnwal.store.protocol import Store
+
+# a scheme has two letters or more, so that a drive letter is none
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+
+_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
+    """Return the store that a URL or a path names; it is made with its first session.
+
+    Options go to the store: `network=True` for files on a network file system. Raises `InvalidStoreUrl` for text that
+    names no store, and for an option that the store does not have.
+    """
+    text = _text(url)
+    match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
+    scheme, rest = (match[1].lower(), match[2]) if match else ("file", None)
+    factory = _FACTORIES.get(scheme)
+    if factory is None:
+        raise _invalid(text, f"no store is called {scheme!r}", _meant(scheme, text, rest or ""))
+    try:
+        return factory(text, rest, options)
+    except TypeError as error:
+        raise _invalid(text, str(error), "the options of each store are listed with it") from error
+
+
+def _text(url: object) -> str:
+    text = os.fspath(url) if isinstance(url, (str, os.PathLike)) else url
+    if not isinstance(text, str):
+        raise _invalid(url, f"it is a {type(text).__name__}, not text")
+    if not text.strip() or "\0" in text:
+        raise _invalid(url, "it holds a NUL" if text.strip() else "it is empty")
+    return text
+
+
+def _meant(scheme: str, url: str, rest: str) -> str:
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    near = difflib.get_close_matches(scheme, _FACTORIES, n=1)
+    known = ", ".join(f"{name}:" for name in _FACTORIES)
+    return f"{f'did you mean {near[0]}:{rest}' if near else f'known are {known}'}; a directory of that name is ./{url}"
+
+
+def _memory(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
+    if rest and rest.strip("/"):
+        raise _invalid(url, "a memory store has no name", "memory: is always a new store")
+    return MemoryStore(**options)
+
+
+def _file(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
+    path = url if rest is None else _path_of(url, rest)
+    if os.path.isfile(path):
+        raise _invalid(
+            url,
+            "it is a file, and a store is a directory",
+            f"pass the directory {os.path.dirname(path) or '.'}, or the file itself to the command line",
+        )
+    return FileStore(path, **options)
+
+
+def _path_of(url: str, rest: str) -> str:
+    """The path of a `file:` URL; only the form with an authority (`file://`) is percent-encoded, as RFC 8089 has it."""
+    if not rest.startswith("//"):
+        path = rest
+    else:
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise _invalid(url, f"it names the machine {host!r}", "file:PATH is relative, file:///PATH is absolute")
+        path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path)))
+    if not path or "\0" in path:
+        raise _invalid(url, "it names no path")
+    return path
+
+
+_FACTORIES: Final[Mapping[str, Callable[[str, str | None, Mapping[str, Any]], Store]]] = {
+    "memory": _memory,
+    "file": _file,
+}
+"""Scheme to what opens it, given the URL, what follows the scheme (None for a plain path), and the options."""
+
+
+def _invalid(url: object, reason: str, hint: str = "a store is a directory, file:PATH or memory:") -> InvalidStoreUrl:
+    return InvalidStoreUrl(reason, action="open", subject=f"{url!r:.200}", hint=hint)
