@@ -93,14 +93,14 @@ class Call:
             return self.reject(ready)
         if is_async(ready.function):
             raise self._refusal("its tool is asynchronous", "await `call.arun` or `step.arun`")
-        self._session.barrier_before(self.note_dispatch, ready.hints)
+        self._session.durably(self.note_dispatch, ready.hints)
         started = time.monotonic()
         try:
             outcome = execute(ready, self.key)
         except BaseException:
             self.record_interruption()
             raise
-        return self._session.barrier_after(self.record, outcome, started)
+        return self._session.durably(self.record, outcome, started)
 
     async def arun(self, tools: Tools) -> Event:
         """As `run`, for tools of both kinds; a synchronous one runs in a thread of the loop's own pool."""
@@ -128,7 +128,7 @@ class Call:
 
     def dispatch(self) -> Event:
         """Record durably that the call is handed to its tool; run the body after this has returned."""
-        return self._session.barrier_after(self.note_dispatch)
+        return self._session.durably(self.note_dispatch)
 
     def result(
         self,
@@ -139,13 +139,13 @@ class Call:
         metadata: Mapping[str, Any] | None = None,
     ) -> Event:
         """Record the result durably. Refused for an answered call, and in a durable turn for one never dispatched."""
-        return self._session.barrier_after(
+        return self._session.durably(
             self.note_result, parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata
         )
 
     def reject(self, text: str) -> Event:
         """Answer the call without a dispatch, durably: the tool was not run, and `text` says why."""
-        return self._session.barrier_after(self.note_rejection, text)
+        return self._session.durably(self.note_rejection, text)
 
     async def areject(self, text: str) -> Event:
         """As `reject`, without stopping the event loop."""
@@ -222,7 +222,7 @@ class Call:
         """Ask a person, durably: request and suspension in one batch. The call waits; leave the step, and the turn ends
         `suspended`. `question` is any JSON value.
         """
-        self._session.barrier_after(self.note_question, question)
+        self._session.durably(self.note_question, question)
 
     async def aask(self, question: object) -> None:
         """As `ask`, without stopping the event loop."""
@@ -253,7 +253,7 @@ class Call:
 
         Refused for a call that is answered, or whose question was voided or never asked (F28).
         """
-        return self._session.barrier_after(self._note_decision, "granted", by)
+        return self._session.durably(self._note_decision, "granted", by)
 
     def deny(self, *, by: str = "", text: str = "The request to run this call was denied.") -> Event:
         """Record durably that the call may not run, and answer it with `text`; returns the `tool_result`."""
@@ -323,7 +323,7 @@ class Call:
         except BaseException:
             self._note_attempt(named, Outcome(unknown=Exception("the attempt was interrupted")))
             raise
-        return self._session.barrier_after(self._note_attempt, named, outcome)
+        return self._session.durably(self._note_attempt, named, outcome)
 
     def _note_attempt(self, named: dict[str, Any], outcome: Outcome) -> Event:
         data = dict(named)

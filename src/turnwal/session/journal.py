@@ -91,6 +91,16 @@ class Journal:
         """Whether nothing more is accepted."""
         return self._closed or self._failure is not None
 
+    @property
+    def given_up(self) -> bool:
+        """Whether the session was closed and its ownership given up."""
+        return self._closed
+
+    def pending(self) -> list[Event]:
+        """The events that are not known to be durable."""
+        with self.order:
+            return [entry.event for entry in self._entries if entry.event.seq >= self._durable.count]
+
     def append(
         self,
         type: str,

@@ -35,42 +35,43 @@ def run_calls(session: "Session", calls: Sequence[Call], tools: Tools, parallel:
                 "its tool is asynchronous", action="run", subject=f"call {job.call.call_key}", hint="use `arun`"
             )
     width = _width(parallel, None)
-    for group in _groups(jobs, parallel, width):
+    for group in _groups(jobs, parallel):
         if len(group) == 1:
             call, ready = group[0]
-            session.barrier_before(call.note_dispatch, ready.hints)
+            session.durably(call.note_dispatch, ready.hints)
             started = time.monotonic()
             try:
                 outcome = execute(ready, call.key)
             except BaseException:
                 call.record_interruption()
                 raise
-            results[call] = session.barrier_after(call.record, outcome, started)
+            results[call] = session.durably(call.record, outcome, started)
         else:
-            _run_side_by_side(session, group, results)
+            _run_side_by_side(session, group, width, results)
     session.flush()
     return [results[call] for call in calls]
 
 
-def _run_side_by_side(session: "Session", group: list[_Job], results: dict[Call, Event]) -> None:
+def _run_side_by_side(session: "Session", group: list[_Job], width: int, results: dict[Call, Event]) -> None:
     """The bodies run in threads of their own; this thread alone records, so an interrupt finds the log in order."""
-    with session.order:
-        for call, ready in group:
-            call.note_dispatch(ready.hints)
-    session.flush()
     done: queue.SimpleQueue[tuple[Call, Outcome, float]] = queue.SimpleQueue()
-    open_calls = [call for call, _ in group]
+    started: list[Call] = []
     try:
-        for call, ready in group:
-            context = contextvars.copy_context()
-            arguments = (context, call, ready, done)
-            threading.Thread(target=_body, args=arguments, daemon=True, name=f"turnwal-call-{call.call_key}").start()
-        while open_calls:
-            call, outcome, started = done.get()
-            results[call] = session.barrier_after(call.record, outcome, started)
-            open_calls.remove(call)
+        while group or started:
+            begin, group = group[: width - len(started)], group[width - len(started) :]
+            started += [call for call, _ in begin]
+            for call, ready in begin:
+                call.note_dispatch(ready.hints)
+            session.flush()
+            for call, ready in begin:
+                arguments = (contextvars.copy_context(), call, ready, done)
+                threading.Thread(target=_body, args=arguments, daemon=True, name=f"turnwal-{call.call_key}").start()
+            call, outcome, began = done.get()
+            results[call] = call.record(outcome, began)
+            started.remove(call)
+        session.flush()
     except BaseException:
-        for call in open_calls:
+        for call in started:
             call.record_interruption()
         raise
 
@@ -92,29 +93,30 @@ async def arun_calls(
     """Run calls with tools of both kinds; returns their results in call order."""
     results: dict[Call, Event] = {}
     jobs = _prepare(calls, tools, results)
-    for group in _groups(jobs, parallel, _width(parallel, limit)):
-        await _arun_side_by_side(session, group, results)
+    width = _width(parallel, limit)
+    for group in _groups(jobs, parallel):
+        await _arun_side_by_side(session, group, width, results)
     await session.aflush()
     return [results[call] for call in calls]
 
 
-async def _arun_side_by_side(session: "Session", group: list[_Job], results: dict[Call, Event]) -> None:
+async def _arun_side_by_side(session: "Session", group: list[_Job], width: int, results: dict[Call, Event]) -> None:
     import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
 
-    with session.order:
-        for call, ready in group:
-            call.note_dispatch(ready.hints)
-    await session.aflush()
+    slots = asyncio.Semaphore(min(width, len(group)))
 
     async def one(call: Call, ready: Ready) -> None:
-        started = time.monotonic()
-        try:
-            outcome = await execute_async(ready, call.key)
-        except BaseException:
-            call.note_interruption()
-            raise
-        results[call] = call.record(outcome, started)
-        await session.aflush()
+        async with slots:
+            call.note_dispatch(ready.hints)
+            await session.aflush()
+            started = time.monotonic()
+            try:
+                outcome = await execute_async(ready, call.key)
+            except BaseException:
+                call.note_interruption()
+                raise
+            results[call] = call.record(outcome, started)
+            await session.aflush()
 
     tasks = [asyncio.ensure_future(one(call, ready)) for call, ready in group]
     try:
@@ -142,15 +144,16 @@ def _prepare(calls: Sequence[Call], tools: Tools, results: dict[Call, Event]) ->
     return jobs
 
 
-def _groups(jobs: list[_Job], parallel: Parallel, width: int) -> list[list[_Job]]:
-    """The calls that run at the same time, in order."""
+def _groups(jobs: list[_Job], parallel: Parallel) -> list[list[_Job]]:
+    """The calls that may run at the same time, in order."""
+    if parallel is not None:
+        together = parallel is not False
+        return [jobs] if together and jobs else [[job] for job in jobs]
     groups: list[list[_Job]] = []
     for job in jobs:
-        side_by_side = parallel not in (False, 0) and (parallel is not None or job.ready.hints.read_only)
-        before = groups[-1] if groups else []
-        joins = before and side_by_side and len(before) < width
-        if joins and (parallel is not None or before[0].ready.hints.read_only):
-            before.append(job)
+        joins = bool(groups) and job.ready.hints.read_only and groups[-1][0].ready.hints.read_only
+        if joins:
+            groups[-1].append(job)
         else:
             groups.append([job])
     return groups

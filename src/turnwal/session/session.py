@@ -148,7 +148,7 @@ class Session:
 
     def _close(self, reason: str) -> None:
         journal = self._journal
-        if journal is None or journal._closed:  # noqa: SLF001 - closing a failed session is no error
+        if journal is None or journal.given_up:
             return
         try:
             if not journal.closed:
@@ -211,7 +211,7 @@ class Session:
             if isinstance(data, dict):
                 self._refuse_oddities(type, data, run)
                 if data.get("replace") is not None:
-                    check_replace(self.events(), type, data, run)
+                    check_replace(self._all_events(), type, data, run)
             return self.note(type, data, run=run, ignorable=ignorable)
 
     def flush(self) -> Head:
@@ -252,7 +252,7 @@ class Session:
         with self.order:
             if self._surfaces is None:
                 surfaces: dict[str, Surface] = {}
-                for event in self.events():
+                for event in self._all_events():
                     surfaces.setdefault(event.run, Surface()).add(event)
                 self._surfaces = surfaces
             return list(self._surfaces.get(run, ()))
@@ -354,14 +354,12 @@ class Session:
         self._live.append("session_resume", data, redact=False)
         self._resume_due = False
 
-    def barrier_before(self, note: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Append, then wait until it is durable: what comes next may act on it."""
+    def durably(self, note: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what appends, then wait until it is durable: what comes next may act on it."""
         self.make_room()
         noted = note(*args, **kwargs)
         self.flush()
         return noted
-
-    barrier_after = barrier_before
 
     def has_open_turn(self, run: str) -> bool:
         """Whether a turn of the run is open."""
@@ -404,6 +402,14 @@ class Session:
             if isinstance(item, Record) and item.event.seq >= since:
                 yield item.event
 
+    def _all_events(self) -> Iterator[Event]:
+        """Every event, durable or not. Holds `order` and waits for no barrier, which another thread may be in."""
+        seq = -1
+        for event in self._stored(0):
+            seq = event.seq
+            yield event
+        yield from (event for event in self._live.pending() if event.seq > seq)
+
     def _refuse_oddities(self, type: str, data: Mapping[str, Any], run: str) -> None:
         """Refuse what `Log.append` would take and a session must not make."""
         state = self._scan.run(run)
@@ -422,6 +428,15 @@ class Session:
                 raise _refusal(f"the call {data['call']} {why}", type, "a call gets one result")
             if key is None and not matches(state, id_of(data), None, None, anything):
                 raise _refusal(f"no open call has the id {id_of(data)!r}", type, "name the call with `call`")
+            call = None if key is None else state.find(key)
+            if (
+                call is not None
+                and call.dispatched is None
+                and call.turn is not None
+                and call.turn.dispatch == "durable"
+            ):
+                why = f"the call {data['call']} was never dispatched, in a turn that declares durable dispatches"
+                raise _refusal(why, type, "`call.dispatch()` first, or `call.reject(text)`")
 
     def _give_up(self) -> None:
         if self._journal is not None:
