@@ -13,36 +13,18 @@ Does not: open files, judge types and data, or know who owns what.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 
 from turnwal.core.chain import EMPTY, Head, admit, after, follows
-from turnwal.core.errors import DamagedStart, OverLimit, Refused
-from turnwal.core.limits import LINE_BYTES_MAX
+from turnwal.core.errors import DamagedStart, Refused
 from turnwal.core.line import Event, Unreadable, read
 from turnwal.core.types import newer
 from turnwal.store.protocol import Gap, Record
 from turnwal.store.region import Region, explains
+from turnwal.store.segments import Rest, Run, segments
 
 Source = Callable[[int], Iterable[bytes]]
 """Gives the bytes of a session from an offset on, in chunks of any size."""
-
-
-class _Run:
-    """Part of a segment that can be no line whatever follows, so that nobody has to hold all of it."""
-
-    __slots__ = ("data", "ends")
-
-    def __init__(self, data: bytes, *, ends: bool) -> None:
-        self.data = data
-        self.ends = ends
-
-
-class _Rest:
-    """The last segment, which has no newline."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
 
 
 def frames(
@@ -69,108 +51,137 @@ def frames(
         raise Refused(
             f"reading from {position} needs the head before it", action="read", subject=subject, hint="pass `after`"
         )
-    framer = _Framer(source, position, EMPTY if after is None else after, unfinished, subject)
-    for found in framer.records():
-        if past_damage and isinstance(found, Gap):
-            yield from framer.salvage(found)
+    framer = _Framer(source, position, EMPTY if after is None else after, subject)
+    yield from framer.records(unfinished)
+    if framer.region is not None:
+        gap = framer.region.gap()
+        if past_damage:
+            yield from _salvage(source, gap, framer.head, subject)
         else:
-            yield found
+            yield gap
 
 
 class _Framer:
-    def __init__(self, source: Source, position: int, head: Head, unfinished: Callable[[], bool], subject: str) -> None:
+    """Where reading is: the head reached, and the region behind it while there is one."""
+
+    def __init__(self, source: Source, position: int, head: Head, subject: str) -> None:
+        self.head = head
+        self.region: Region | None = None
         self._source = source
         self._position = position
-        self._head = head
-        self._from_start = not position
         self._lines = 0
-        self._unfinished = unfinished
+        self._from_start = not position
         self._subject = subject
 
-    def records(self) -> Iterator[Record | Gap]:
-        """The sound records, then the gap if there is one."""
-        region: Region | None = None
-        for item in _segments(self._source(self._position), self._position, self._subject):
-            if isinstance(item, _Run):
-                if region is None:
-                    region = self._break(item.data, "holds bytes that are no text")
-                region.add(item.data, ends=item.ends)
-                continue
-            if isinstance(item, _Rest) and self._unfinished():
-                break
-            ends = isinstance(item, list)
-            for line in item if isinstance(item, list) else (item.data,):
-                if region is None:
-                    try:
-                        record = Record(self._position, line, admit(line, self._head))
-                    except Unreadable as error:
-                        region = self._break(line, error.reason)
-                        region.take(line, _event_of(line)[0], ends=ends)
-                    else:
-                        yield record
-                        self._advance(record, ends=ends)
-                    continue
-                event, unknown = _event_of(line)
-                if event is not None and follows(event, self._head) and region.covered_by(event):
-                    if unknown:
-                        raise newer(f"line {event.seq} {unknown}")
-                    self._position += region.length
-                    self._lines += region.lines
-                    region = None
-                    record = Record(self._position, line, event)
-                    yield record
-                    self._advance(record, ends=ends)
-                else:
-                    region.take(line, event, ends=ends)
-        if region is not None:
-            yield region.gap()
+    def records(self, unfinished: Callable[[], bool]) -> Iterator[Record]:
+        """The sound records; what is left in `region` then is the gap."""
+        for item in segments(self._source(self._position), self._position, self._subject):
+            if isinstance(item, list):
+                known = self._lines
+                if self.region is None:
+                    yield from self._sound(item)
+                for line in item[self._lines - known :]:
+                    yield from self._judge(line, ends=True)
+            elif isinstance(item, Run):
+                self._region_of(item.data, "holds bytes that are no text").add(item.data, ends=item.ends)
+            elif not unfinished():
+                yield from self._judge(item.data, ends=False)
 
-    def _advance(self, record: Record, *, ends: bool) -> None:
-        self._head = after(record.line, record.event)
-        self._position += len(record.line) + ends
+    def _sound(self, lines: list[bytes]) -> Iterator[Record]:
+        """The records that these lines begin with: the loop that reading a whole log spends its time in."""
+        position, count, prev = self._position, self.head.count, self.head.hash
+        start = count
+        for line in lines:
+            try:
+                event = read(line)
+            except Unreadable:
+                break
+            if event.seq != count or event.prev != prev:
+                break
+            yield Record(position, line, event)
+            prev = sha256(line).hexdigest()
+            count += 1
+            position += len(line) + 1
+        self._position, self._lines, self.head = position, self._lines + count - start, Head(count, prev)
+
+    def _judge(self, line: bytes, *, ends: bool) -> Iterator[Record]:
+        """The record of a line that comes next, or that covers the region before it; else it joins the region."""
+        if self.region is None:
+            try:
+                record = Record(self._position, line, admit(line, self.head))
+            except Unreadable as error:
+                self._region_of(line, error.reason).take(line, _event_of(line)[0], ends=ends)
+                return
+        else:
+            event, reason = _event_of(line)
+            if event is None or not follows(event, self.head) or not self.region.covered_by(event):
+                self.region.take(line, event, ends=ends)
+                return
+            if reason:
+                raise newer(f"line {event.seq} {reason}")
+            self._position += self.region.length
+            self._lines += self.region.lines
+            self.region = None
+            record = Record(self._position, line, event)
+        yield record
+        self.head = after(line, record.event)
+        self._position += len(line) + ends
         self._lines += 1
 
-    def _break(self, line: bytes, reason: str) -> Region:
-        """The region that begins with this line; raises `DamagedStart` where nothing sound stands before it."""
-        reason = _named(line, reason)
-        if self._from_start and not self._lines:
-            raise DamagedStart(
-                f"the first line {reason}",
-                action="read",
-                subject=self._subject,
-                hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
-            )
-        return Region(self._position, self._lines + 1 if self._from_start else 0, self._head, reason)
+    def _region_of(self, line: bytes, reason: str) -> Region:
+        """The region that a bad line belongs to; raises `DamagedStart` where nothing sound stands before it."""
+        if self.region is None:
+            reason = _named(line, reason)
+            if self._from_start and not self._lines:
+                raise DamagedStart(
+                    f"the first line {reason}",
+                    action="read",
+                    subject=self._subject,
+                    hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
+                )
+            self.region = Region(self._position, self._lines + 1 if self._from_start else 0, self.head, reason)
+        return self.region
 
-    def salvage(self, gap: Gap) -> Iterator[Record | Gap]:
-        """What can be read of a gap and behind it, nothing of it sound."""
-        behind, position, number, head = gap.readable, gap.position, gap.line_number, self._head
-        region: Region | None = None
-        chunks = _clipped(self._source(position), gap.length)
-        for item in _segments(chunks, position, self._subject):
-            ends = item.ends if isinstance(item, _Run) else isinstance(item, list)
-            for line in item if isinstance(item, list) else (item.data,):
-                event, reason = (None, "") if isinstance(item, _Run) else _event_of(line)
-                sound = event is not None and follows(event, head)
-                if region is None and not sound:
-                    region = Region(position, number, self._head, _named(line, reason or _why(event, head)))
-                if event is None and region is not None:
-                    (region.add(line, ends=ends) if isinstance(item, _Run) else region.take(line, None, ends=ends))
-                elif event is not None:
-                    if region is not None and not (sound and region.covered_by(event)):
-                        yield region.gap(readable=behind)
-                    region = None
-                    yield Record(position, line, event, sound=False)
-                    behind -= not explains(event, self._head)
-                    head = after(line, event)
-                position += len(line) + ends
-                number += ends if self._from_start else 0
-        if region is not None:
-            yield region.gap(readable=behind)
+
+def _salvage(source: Source, gap: Gap, sound: Head, subject: str) -> Iterator[Record | Gap]:
+    """What can be read of a gap and behind it, nothing of it sound."""
+    head, position, number, behind = sound, gap.position, gap.line_number, gap.readable
+    region: Region | None = None
+    for line, event, reason, ends in _judged(source, gap, subject):
+        comes_next = event is not None and follows(event, head)
+        if region is None and not comes_next:
+            region = Region(position, number, sound, _named(line, reason or _why(event, head)))
+        if event is not None:
+            if region is not None and not (comes_next and region.covered_by(event)):
+                yield region.gap(readable=behind)
+            region = None
+            yield Record(position, line, event, sound=False)
+            behind -= not explains(event, sound)
+            head = after(line, event)
+        elif region is not None:
+            region.take(line, None, ends=ends)
+        position += len(line) + ends
+        number += ends and gap.line_number > 0
+    if region is not None:
+        yield region.gap(readable=behind)
+
+
+def _judged(source: Source, gap: Gap, subject: str) -> Iterator[tuple[bytes, Event | None, str, bool]]:
+    """The segments of a gap: bytes, the event they are, what speaks against it, and whether a newline follows."""
+    for item in segments(_clipped(source(gap.position), gap.length), gap.position, subject):
+        if isinstance(item, Run):
+            yield item.data, None, "holds bytes that are no text", item.ends
+        elif isinstance(item, Rest):
+            yield item.data, *_event_of(item.data), False
+        else:
+            for line in item:
+                yield line, *_event_of(line), True
 
 
 def _event_of(line: bytes) -> tuple[Event | None, str]:
     """The event that a segment would be on its own, and what speaks against it."""
+    if line[:1] != b"{" and line.lstrip()[:1] != b"{":
+        return None, "is no JSON object"
     try:
         return read(line), ""
     except Unreadable as error:
@@ -196,61 +207,3 @@ def _clipped(chunks: Iterable[bytes], length: int) -> Iterator[bytes]:
             return
         yield chunk[:length]
         length -= len(chunk)
-
-
-def _segments(chunks: Iterable[bytes], position: int, subject: str) -> Iterator[list[bytes] | _Run | _Rest]:
-    """Cut chunks into lists of whole segments, parts of segments that can be no line, and what stands last."""
-    held: list[bytes] = []
-    size = 0
-    running = False
-    for chunk in chunks:
-        whole = chunk.split(b"\n")
-        rest = whole.pop()
-        if whole:
-            if running:
-                yield _Run(whole[0], ends=True)
-                position += len(whole.pop(0)) + 1
-                running = False
-            elif held:
-                whole[0] = b"".join((*held, whole[0]))
-                held, size = [], 0
-                if len(whole[0]) > LINE_BYTES_MAX and _may_be_line(whole[0]):
-                    raise _too_long(position, subject)
-            if whole:
-                yield whole
-                position += sum(map(len, whole)) + len(whole)
-        if running or not _may_go_on(held, rest):
-            rest = b"".join((*held, rest))
-            held, size, running = [], 0, True
-            yield _Run(rest, ends=False)
-            position += len(rest)
-        elif rest:
-            held.append(rest)
-            size += len(rest)
-            if size > LINE_BYTES_MAX:
-                rest = b"".join(held)
-                if _may_be_line(rest):
-                    raise _too_long(position, subject)
-                held, size, running = [], 0, True
-                yield _Run(rest, ends=False)
-                position += len(rest)
-    if held:
-        yield _Rest(b"".join(held))
-
-
-def _may_go_on(held: list[bytes], part: bytes) -> bool:
-    """Whether a line may go on with this part; the parts held may be its beginning."""
-    return b"\0" not in part and (bool(held) or part.lstrip()[:1] in (b"", b"{"))
-
-
-def _may_be_line(segment: bytes) -> bool:
-    return b"\0" not in segment and segment.lstrip()[:1] == b"{"
-
-
-def _too_long(position: int, subject: str) -> OverLimit:
-    return OverLimit(
-        f"the line at offset {position:,} is longer than {LINE_BYTES_MAX:,} bytes",
-        action="read",
-        subject=subject,
-        hint="turnwal writes no such line; look at the file itself",
-    )

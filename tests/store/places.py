@@ -1,0 +1,38 @@
+"""Storages for the conformance suite and the tests that share it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+from turnwal.store.protocol import Store
+from turnwal.testing.conformance import Storage
+
+
+class MemoryPlace:
+    def __init__(self) -> None:
+        self._first = MemoryStore()
+
+    def open(self) -> Store:
+        return MemoryStore(beside=self._first)
+
+
+class FilePlace:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def open(self) -> Store:
+        return FileStore(self.root)
+
+
+@contextmanager
+def memory() -> Iterator[Storage]:
+    yield MemoryPlace()
+
+
+@contextmanager
+def files() -> Iterator[Storage]:
+    with TemporaryDirectory() as directory:
+        yield FilePlace(Path(directory) / "sessions")
