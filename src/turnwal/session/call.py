@@ -36,6 +36,8 @@ class Call:
         self._attempts = max(found.attempts, 1)
         self._result = found.result
         self._asked_before = found.question
+        self._dispatched_before = found.attempts > 0
+        self._learnt = found.outcomes[-1].data.get("outcome") if found.outcomes else None
         self._child: dict[str, Any] | None = None
         self.run_name = found.run
         """The run the call belongs to."""
@@ -176,7 +178,7 @@ class Call:
             turn = state.turn
             durable = turn is None or turn.seq < 0 or turn.dispatch == "durable"
             weak = state.step is not None and state.step.weak
-            if state.dispatched is None and durable and not weak:
+            if durable and not weak and not self._was_dispatched(state):
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.reject(text)`")
             return self._note_answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
 
@@ -184,7 +186,7 @@ class Call:
         """Append an answer without a dispatch; the caller waits for the barrier."""
         with self._session.order:
             state = self._check_unanswered()
-            if state.dispatched is not None:
+            if self._was_dispatched(state):
                 raise self._refusal("it was dispatched, so it may have run", "record its result")
             return self._note_answer(text, is_error=True, metadata={"rejected": True})
 
@@ -307,6 +309,7 @@ class Call:
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
             event = self._session.note("tool_outcome", data, run=self.run_name)
+            self._learnt = outcome
         self._session.flush()
         return event
 
@@ -321,7 +324,8 @@ class Call:
         try:
             outcome = execute(ready, self.key)
         except BaseException:
-            self._note_attempt(named, Outcome(unknown=Exception("the attempt was interrupted")))
+            with suppress(TurnwalError):
+                self._note_attempt(named, Outcome(unknown=InterruptedError("the attempt was interrupted")))
             raise
         return self._session.durably(self._note_attempt, named, outcome)
 
@@ -332,6 +336,7 @@ class Call:
             data |= {"outcome": "happened", "parts": parts_of(outcome.value)}
         else:
             data |= {"outcome": "unknown", "parts": parts_of(f"{type(problem).__name__}: {problem}")}
+        self._learnt = data["outcome"]
         return self._session.note("tool_outcome", data, run=self.run_name)
 
     # Sub-agents
@@ -362,6 +367,10 @@ class Call:
         """What became of its approval; a scan of the open part may have begun after it was asked for."""
         return state.question if state.question is not None else self._asked_before
 
+    def _was_dispatched(self, state: calls.Call) -> bool:
+        """Whether it was handed to its tool; a scan of the open part may have begun after that."""
+        return state.dispatched is not None or self._dispatched_before
+
     def _named(self) -> dict[str, Any]:
         named: dict[str, Any] = {"call": self.call_key, "id": self.id}
         return named if self.name is None else named | {"name": self.name}
@@ -380,7 +389,7 @@ class Call:
         question = self._question(state)
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
-        if state.dispatched is not None:
+        if self._was_dispatched(state):
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"
             )
@@ -398,6 +407,8 @@ class Call:
             raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
         if not self.repeatable:
             raise self._refusal("its result is a real one", "a call that was answered is not repeated")
+        if self._learnt == "happened":
+            raise self._refusal("it is known to have happened", "repeating it would do it twice")
 
     def _note_answer(
         self,

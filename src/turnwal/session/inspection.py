@@ -9,16 +9,18 @@ from turnwal.core.errors import DamagedStart, TooNew
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
 from turnwal.core.recovery import Plan, plan_of
+from turnwal.core.rules import NOT_STARTED
 from turnwal.core.surface import Surface
 from turnwal.session.opening import Opening, check_start, damage_data, open_tail
 from turnwal.store.protocol import Gap, Store
 
-State = Literal["clean", "waiting", "open", "interrupted", "damaged", "empty", "too_new"]
+State = Literal["clean", "waiting", "open", "interrupted", "damaged", "empty", "too_new", "unreadable"]
 """What can be said of a session at a glance.
 
 `clean`: nothing is open. `waiting`: nothing is open, but calls wait to be answered. `open`: an owner is alive.
 `interrupted`: work is open, or a torn tail stands, and nobody owns it. `damaged`: bytes were lost before readable
-records. `empty`: it never began. `too_new`: a newer turnwal wrote it.
+records. `empty`: it never began. `too_new`: a newer turnwal wrote it. `unreadable`: the store could not read it; only
+a listing says so, where others raise.
 """
 
 
@@ -36,6 +38,8 @@ class Glance:
     """The seqs of the open turns."""
     owed: int = 0
     """Calls that recovery would answer."""
+    not_started: int = 0
+    """Of these, the calls that it would call *not started*; the outcome of the others is unknown."""
     waiting: int = 0
     owner: str | None = None
     problem: str = ""
@@ -50,6 +54,8 @@ class Glance:
             "time": self.time,
             "open_turns": list(self.turns),
             "owed": self.owed,
+            "not_started": self.not_started,
+            "unknown": self.owed - self.not_started,
             "waiting": self.waiting,
             "owner": self.owner,
             "problem": self.problem,
@@ -66,7 +72,11 @@ def glance(store: Store, session: str) -> Glance:
     except (DamagedStart, TooNew) as error:
         state: State = "too_new" if isinstance(error, TooNew) else "damaged"
         return Glance(session, state, problem=error.message, owner=presence.owner)
+    damage = pending_damage(opening)
+    if damage is not None:
+        opening.scan.feed(damage)
     planned = plan_of(opening.scan)
+    lost = planned.lost_calls()
     waiting = len(opening.scan.waiting())
     state, problem = _state(opening, planned, owned=presence.owner is not None, waits=waiting > 0)
     return Glance(
@@ -76,7 +86,8 @@ def glance(store: Store, session: str) -> Glance:
         head=opening.head,
         time=opening.scan.time,
         turns=tuple(opening.scan.open_seqs()),
-        owed=len(planned.lost_calls()),
+        owed=len(lost),
+        not_started=sum(repair.data["metadata"]["risk"] == NOT_STARTED for repair in lost),
         waiting=waiting,
         owner=presence.owner,
         problem=problem,

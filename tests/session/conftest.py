@@ -1,0 +1,26 @@
+"""Sessions on both stores, with a clock and ids that repeat."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from turnwal.session.sessions import Sessions
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+from turnwal.store.protocol import Store
+
+Reopen = Callable[[], Sessions]
+
+
+def sessions_on(store: Store) -> Sessions:
+    ticks = count(1_764_500_000_000, 7)
+    return Sessions(store, clock=lambda: next(ticks), nonce=lambda: "5" * 32)
+
+
+@pytest.fixture(params=["memory", "file"])
+def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sessions]:
+    store: Store = MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
+    with sessions_on(store) as found:
+        yield found
