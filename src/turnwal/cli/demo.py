@@ -5,6 +5,7 @@ run as anybody would type them, and what they say is held against the ledger and
 """
 
 import json
+import os
 import select
 import shutil
 import signal
@@ -63,6 +64,7 @@ class Demo:
 
     def _look(self) -> None:
         self.say("2. What is left\n")
+        self.say(f"   $ export TURNWAL_STORE={self.world.sessions}\n")
         self._verb("the sessions of the store, and what state they are in", 3, "ls")
         self._verb("what recovery would append, and why; nothing is written", 3, "plan", SESSION)
         with turnwal.open_store(self.world.sessions) as store:
@@ -109,9 +111,14 @@ class Demo:
 
     def _verb(self, purpose: str, expected: int, verb: str, *arguments: str) -> None:
         """Run a verb as it would be typed, in a process of its own, and show both."""
-        typed = [verb, str(self.world.sessions), *arguments]
+        typed = [verb, *arguments]
         done = subprocess.run(  # noqa: S603 - as above
-            [sys.executable, "-m", "turnwal", *typed], capture_output=True, text=True, timeout=_SECONDS, check=False
+            [sys.executable, "-m", "turnwal", *typed],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env=os.environ | {"TURNWAL_STORE": str(self.world.sessions)},
         )
         self.say(f"   {purpose}:\n   $ turnwal {' '.join(typed)}\n")
         self.say(_indented(done.stdout + done.stderr))
@@ -154,7 +161,7 @@ def demo(directory: Path | None, keep: bool, as_json: bool) -> None:  # noqa: FB
     else:
         _conclude(played, kept=kept)
     if not played.ok:
-        sys.exit(1)
+        click.get_current_context().exit(1)
 
 
 def _conclude(played: Demo, *, kept: bool) -> None:

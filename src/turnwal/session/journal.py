@@ -68,6 +68,7 @@ class Journal:
         self._durable = head
         self._skip_to = skip_to
         self._taken = head.count
+        self._batch = head.count
         self._observed = head.count
         self._pending_bytes = 0
         self._failure: BaseException | None = None
@@ -119,9 +120,13 @@ class Journal:
         if self._redact is not None and redact:
             data = self._redact(dict(data))
         with self.order:
-            self.check_open()
-            head = self.head
-            pending = bool(self._entries) and self._entries[-1].event.seq >= self._taken
+            entries = self._entries
+            head = entries[-1].head if entries else self._durable
+            if self._closed or self._failure is not None or self._observed != head.count:
+                self.check_open()
+            pending = head.count > self._taken
+            if not pending:
+                self._batch = max(head.count, self._skip_to)
             event = draft(
                 type,
                 data,
@@ -129,7 +134,7 @@ class Journal:
                 time=self._clock() if time is None else time,
                 ignorable=ignorable,
                 head=head if head.count >= self._skip_to else Head(self._skip_to, head.hash),
-                batch=self._first_pending() if pending else None,
+                batch=self._batch if pending else None,
             )
             line, made = make(event)
             entry = Entry(made, line, after(line, made))
@@ -138,9 +143,6 @@ class Journal:
             self._observe(made)
             self._observed = entry.head.count
             return made
-
-    def _first_pending(self) -> int:
-        return next(entry.event.seq for entry in self._entries if entry.event.seq >= self._taken)
 
     def make_room(self) -> None:
         """Bound what is not yet durable; call it before a verb that appends, without holding `order`.
@@ -199,13 +201,11 @@ class Journal:
     def _trim(self) -> None:
         """Forget entries that are durable and that every subscriber has heard."""
         with self.order:
-            heard = min((cursor() for cursor in self._cursors), default=self._durable.count)
-            keep = min(heard, self._durable.count)
-            while self._entries and self._entries[0].event.seq < keep:
-                self._entries.popleft()
-            self._pending_bytes = sum(
-                len(entry.line) for entry in self._entries if entry.event.seq >= self._durable.count
-            )
+            entries, durable = self._entries, self._durable.count
+            keep = min(durable, *(cursor() for cursor in self._cursors)) if self._cursors else durable
+            while entries and entries[0].event.seq < keep:
+                entries.popleft()
+            self._pending_bytes = sum(len(entry.line) for entry in entries if entry.event.seq >= durable)
 
     def check_open(self) -> None:
         """Return if an append would be accepted; raise what it would raise otherwise."""

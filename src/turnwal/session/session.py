@@ -338,10 +338,11 @@ class Session:
 
     def note(self, type: str, data: Mapping[str, Any], *, run: str = "main", ignorable: bool = False) -> Event:
         """Append an event whose place in the structure is right."""
-        with self.order:
-            self._live.check_open()
-            self.make_resumed()
-            return self._live.append(type, data, run=run, ignorable=ignorable)
+        journal = self._live
+        with journal.order:
+            if self._resume_due:
+                self.make_resumed()
+            return journal.append(type, data, run=run, ignorable=ignorable)
 
     def make_resumed(self) -> None:
         """Say once, before the first event of a later owner, who goes on."""
