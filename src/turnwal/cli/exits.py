@@ -1,0 +1,35 @@
+"""The exit codes, and which of them an error has."""
+
+from typing import Final
+
+from turnwal.core.errors import Damaged, DamagedStart, Interrupted, SessionHeld, TurnwalError
+
+OK: Final = 0
+ERROR: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 3
+DAMAGED: Final = 4
+HELD: Final = 5
+CTRL_C: Final = 130
+CLOSED_PIPE: Final = 141
+
+MEANINGS: Final = {
+    OK: "nothing to do, or done",
+    ERROR: "an error, or a session that a newer turnwal wrote",
+    USAGE: "the command was not understood",
+    INTERRUPTED: "interrupted work was found",
+    DAMAGED: "damage was found",
+    HELD: "a live owner holds the session",
+    CTRL_C: "ended by Ctrl-C",
+    CLOSED_PIPE: "whoever read the output went away",
+}
+"""Every exit code with what it says. The last two are what a shell reports for the signals of that meaning."""
+
+
+def exit_code(error: TurnwalError) -> int:
+    """The exit code of an error."""
+    if isinstance(error, SessionHeld):
+        return HELD
+    if isinstance(error, (Damaged, DamagedStart)):
+        return DAMAGED
+    return INTERRUPTED if isinstance(error, Interrupted) else ERROR

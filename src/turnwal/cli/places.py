@@ -1,0 +1,111 @@
+"""Where a session is: in a store, or in a plain file; and the arguments that every verb takes for it."""
+
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from turnwal.session.session import Session
+    from turnwal.session.sessions import Sessions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STORE_DEFAULT: Final = "./.turnwal"
+_SUFFIX: Final = ".jsonl"
+
+store_option: Final = click.option(
+    "--store",
+    metavar="URL",
+    envvar="TURNWAL_STORE",
+    show_envvar=True,
+    help=f"The store: a directory, or a URL. {STORE_DEFAULT} unless told. Given here, SESSION is always an id.",
+)
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON; docs/cli.md has the form.")
+
+
+def session_argument(name: str = "session") -> Callable[[F], F]:
+    """The argument that names a session."""
+    return click.argument(name, metavar=name.upper())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One session and the store it is in."""
+
+    sessions: "Sessions"
+    id: str
+    name: str
+    """What the user called it: the id, or the path of the file."""
+
+
+@contextmanager
+def at(session: str, store: str | None) -> "Iterator[Place]":
+    """The place of a session, for the length of a block. Touches nothing."""
+    place = place_of(session, store)
+    with place.sessions:
+        yield place
+
+
+def place_of(session: str, store: str | None) -> Place:
+    """Where a session is. Raises `InvalidStoreUrl` and, for a path that can be none, `InvalidName`."""
+    from turnwal.session.sessions import Sessions
+
+    # Path.is_file would raise for an id that is too long to be a path, or holds what no path does
+    if _store_was_named() or not (session.endswith(_SUFFIX) or os.path.isfile(session)):  # noqa: PTH113
+        return Place(store_of(store), session, session)
+    from turnwal.core.errors import InvalidName
+    from turnwal.store.plain import PlainFile
+
+    if "\0" in session:
+        raise InvalidName("a path holds no NUL", action="open", subject=session, hint="name the file, or its session")
+    file = PlainFile(session)
+    return Place(Sessions(file), file.session, session)
+
+
+def store_of(store: str | None) -> "Sessions":
+    """The sessions of the store that was named, or of the default one."""
+    from turnwal.session.sessions import open_store
+
+    return open_store(store or STORE_DEFAULT)
+
+
+@contextmanager
+def writing(place: Place) -> "Iterator[Session]":
+    """Open a session that is whole, to add to it; never begins one, and never recovers.
+
+    Raises `Interrupted` where recovery comes first, `EmptySession` and `SessionNotFound`.
+    """
+    from turnwal.core.errors import Interrupted
+
+    refuse_empty(place, "write")
+    session = place.sessions.session(place.id, create=False, recover="refuse")
+    try:
+        session.open()
+    except Interrupted as error:
+        error.hint = "`turnwal plan` shows what recovery would append, `turnwal recover` appends it; do that first"
+        raise
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def refuse_empty(place: Place, action: str) -> None:
+    """Raise `EmptySession` for one that never began: opening it would begin it."""
+    from turnwal.core.errors import EmptySession
+
+    if place.sessions.store.probe(place.id).empty:
+        raise EmptySession("it never began", action=action, subject=place.name, hint="there is nothing to work on")
+
+
+def _store_was_named() -> bool:
+    """Whether --store stands on the command line; the environment leaves a path a path."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source("store")
+    return source is click.core.ParameterSource.COMMANDLINE

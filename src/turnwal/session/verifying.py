@@ -1,0 +1,175 @@
+"""Verifying a stored session from its first byte to its last.
+
+Promises:
+- Reads through the same framing as opening and recovering, so that they cannot disagree about where a log ends (F23).
+- The chain and the seqs of every record; every `open` and `waiting` that a boundary carries, recomputed; bytes that no
+  `damage` event covers; every finding of the whole log; the head, and whether an expected head is one of its past.
+- One pass, with memory bounded by what is open and a few bytes for each call.
+
+Does not: write, own, or vouch for what follows a gap.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from turnwal.core.chain import EMPTY, Head, after, check_expected
+from turnwal.core.errors import HeadMismatch, SessionNotFound, TooNew
+from turnwal.core.findings import Finding
+from turnwal.core.line import Event
+from turnwal.core.recovery import final_findings
+from turnwal.core.scan import Scan
+from turnwal.core.types import BOUNDARIES, TYPES, check_known
+from turnwal.session.opening import check_start
+from turnwal.store.protocol import Gap, Record, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What verifying found."""
+
+    head: Head
+    """The head behind the last sound record."""
+    events: int
+    """Sound records; fewer than the head counts where bytes were given up as lost."""
+    gap: Gap | None
+    """Bytes that are no record and that no event covers; what follows them was not verified."""
+    findings: tuple[Finding, ...]
+    open_turns: tuple[int, ...]
+    """The seqs of the turns that are open at the end."""
+    owner: str | None
+    """The live owner, at the end of the pass."""
+    newer: str = ""
+    """The first record of a newer turnwal, of which nothing but its place in the chain was verified."""
+    mismatch: HeadMismatch | None = None
+    """Why the expected head is none of the heads that the log went through."""
+
+    @property
+    def intact(self) -> bool:
+        """Whether every byte is accounted for and the log is the expected one. Interrupted work is no damage."""
+        return self.gap is None and self.mismatch is None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether work is open that nobody is doing."""
+        return bool(self.open_turns) and self.owner is None
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        gap = self.gap
+        return {
+            "intact": self.intact,
+            "events": self.events,
+            "head": str(self.head),
+            "interrupted": self.interrupted,
+            "open_turns": list(self.open_turns),
+            "owner": self.owner,
+            "damage": None if gap is None else gap_to_json(gap),
+            "newer": self.newer,
+            "expected": self.mismatch is None,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
+    """Read all of a session and report on it; an empty one is a report on nothing.
+
+    `expect` is a head that the log must have gone through. Raises `SessionNotFound`, `DamagedStart`, `OverLimit`, and
+    `TooNew` for a line that this version cannot even place in the chain.
+    """
+    presence = store.probe(session)
+    if not presence.exists:
+        raise SessionNotFound("no such session", action="verify", subject=repr(session))
+    if presence.empty:
+        return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=_mismatch(expect, EMPTY))
+    check_start(store, session, newer=True)
+    scan = Scan()
+    feed = scan.feed
+    events = 0
+    newer = ""
+    gap: Gap | None = None
+    last: Record | None = None
+    passed: Head | None = None
+    wanted = -1 if expect is None else expect.count
+    for item in store.read(session):
+        if isinstance(item, Gap):
+            gap = item
+            break
+        event = item.event
+        if event.seq == wanted and last is not None and last.event.seq == wanted - 1:
+            passed = Head(wanted, event.prev)
+        feed(event)
+        if event.type in BOUNDARIES:
+            _check_hint(scan, event)
+        if event.type not in TYPES or "format" in event.data:
+            newer = newer or _newer(event)
+        events += 1
+        last = item
+    head = EMPTY if last is None else after(last.line, last.event)
+    return Report(
+        head,
+        events,
+        gap,
+        tuple(final_findings(scan)),
+        tuple(scan.open_seqs()),
+        store.probe(session).owner,
+        newer,
+        _mismatch(expect, passed or head),
+    )
+
+
+def gap_to_json(gap: Gap) -> dict[str, Any]:
+    """What is said of bytes that are no record, as plain values; the bytes themselves are left out."""
+    return {
+        "position": gap.position,
+        "line": gap.line_number or None,
+        "after": gap.after,
+        "length": gap.length,
+        "sha256": gap.sha256,
+        "kind": gap.kind,
+        "reason": gap.reason,
+        "readable_behind": gap.readable,
+    }
+
+
+def _newer(event: Event) -> str:
+    try:
+        check_known(event)
+    except TooNew as error:
+        return error.message
+    return ""
+
+
+def _check_hint(scan: Scan, event: Event) -> None:
+    """Compare what a boundary says is open and waiting with what the log up to it shows."""
+    data = event.data
+    opened = data.get("open")
+    if opened is not None and opened != scan.open_seqs():
+        _wrong(scan, event, "open", opened, scan.open_seqs())
+    waiting = data.get("waiting")
+    if waiting is not None:
+        shown = scan.waiting()
+        if waiting != shown and _named(waiting) != _named(shown):
+            _wrong(scan, event, "waiting", _named(waiting), _named(shown))
+
+
+def _wrong(scan: Scan, event: Event, name: str, said: object, shown: object) -> None:
+    message = f"`{name}` of the {event.type} is {said!r:.200}, the log shows {shown!r:.200}"
+    scan.findings.add("wrong_hint", (event.seq,), message)
+
+
+def _named(waiting: object) -> object:
+    """The calls that a list of waiting calls names, in an order of their own; the list itself where it is none."""
+    if not isinstance(waiting, list) or not all(isinstance(entry, Mapping) for entry in waiting):
+        return waiting
+    return sorted(str((entry.get("call"), entry.get("id"), entry.get("run", "main"))) for entry in waiting)
+
+
+def _mismatch(expect: Head | None, reached: Head) -> HeadMismatch | None:
+    if expect is None:
+        return None
+    try:
+        check_expected(expect, [reached])
+    except HeadMismatch as error:
+        return error
+    return None
