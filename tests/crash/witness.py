@@ -77,12 +77,12 @@ class Witness:
         self._check_effects(reading)
         if reading.events:
             planned = sessions.inspect(self.id).plan
-            self.verdicts = {
-                repair.data["call"]: (repair.data["metadata"]["risk"], repair.data["metadata"].get("basis"))
-                for repair in planned.lost_calls()
-            }
-            for call, (risk, basis) in self.verdicts.items():
-                self._judge(reading, call, risk, basis)
+            for repair in planned.lost_calls():
+                call, metadata = repair.data["call"], repair.data["metadata"]
+                verdict = (metadata["risk"], metadata.get("basis"))
+                if self.verdicts.setdefault(call, verdict) != verdict:
+                    self.say(f"call {call} was planned as {self.verdicts[call]}, and now as {verdict}")
+                self._judge(reading, call, *verdict)
         return reading
 
     def after_recovery(self, sessions: Sessions) -> Reading:

@@ -16,12 +16,14 @@ from typing import Any, Final, Literal
 
 import turnwal
 from turnwal.core.line import Event
+from turnwal.session.parallel import Parallel
 from turnwal.session.session import Session
 from turnwal.session.tools import Tools
 
 SESSION: Final = "order-7"
 REQUEST: Final = "Order 7 arrived broken. Please refund it and confirm by e-mail."
 REMINDER: Final = "Is it done?"
+DONE: Final = "Order 7 is refunded, and the confirmation is in your mailbox."
 IN_EFFECT: Final = "refund: in the ledger, not returned"
 """The line that `begin` writes when it is where it should be killed."""
 
@@ -55,9 +57,9 @@ class World:
     def tools(self, *, behind_refund: Callable[[], object] = lambda: None) -> Tools:
         """The tools; `behind_refund` is called inside the refund when its effect is done."""
 
-        @turnwal.tool(read_only=True)
-        def read_policy() -> str:
-            return self.policy.read_text("utf-8").strip()
+        @turnwal.tool(read_only=True, keyed=True)
+        def read_policy(key: str) -> str:
+            return self.read(key)
 
         @turnwal.tool(keyed=True)
         def refund(order: int, amount: str, key: str) -> str:
@@ -71,6 +73,11 @@ class World:
             return f"sent to {to}"
 
         return {"read_policy": read_policy, "refund": refund, "send_mail": send_mail}
+
+    def read(self, key: str) -> str:
+        """The policy; who asks with what key changes nothing."""
+        del key
+        return self.policy.read_text("utf-8").strip()
 
     def pay(self, order: int, amount: str, key: str) -> None:
         """Append a refund to the ledger, also when there is one with this key."""
@@ -118,15 +125,15 @@ def scripted(surface: Sequence[Event]) -> dict[str, Any]:
         return _asking(*again)
     if stands["refund"] != "happened" or stands["send_mail"] != "happened":
         return _saying("I cannot tell whether all of it was done. A colleague will look into it.")
-    return _saying("Order 7 is refunded, and the confirmation is in your mailbox.")
+    return _saying(DONE)
 
 
-def converse(session: Session, model: Model, tools: Tools, user: str) -> None:
+def converse(session: Session, model: Model, tools: Tools, user: str, *, parallel: Parallel = None) -> None:
     """One turn, from the user's words to the answer that the model stops at."""
     with session.turn(user=user) as turn:
         while turn.open:
             with turn.step() as step:
-                step.run(step.assistant(model(session.surface())), tools)
+                step.run(step.assistant(model(session.surface())), tools, parallel=parallel)
 
 
 def settle_unknown(session: Session, world: World) -> list[str]:
@@ -136,7 +143,7 @@ def settle_unknown(session: Session, world: World) -> list[str]:
     for event in session.surface():
         data = event.data
         unknown = event.type == "tool_result" and risk_of(data) == "tool_outcome_unknown"
-        if not unknown or data["call"] in settled:
+        if not unknown or data["name"] == "read_policy" or data["call"] in settled:
             continue
         call = session.call(data["call"])
         found = world.traces(data["name"], call.key)
@@ -144,6 +151,18 @@ def settle_unknown(session: Session, world: World) -> list[str]:
         call.settle(outcome, evidence={"found": found}, by="a look by key")
         traces = "a trace" if found else "no trace"
         said.append(f"{data['name']} left {traces} with the key of call {call.call_key}: settled as {outcome}")
+    return said
+
+
+def go_on(session: Session, world: World, *, parallel: Parallel = None) -> None:
+    """Take the turn that comes next, wherever the conversation stands."""
+    heard = any(event.type == "user_message" for event in session.surface())
+    converse(session, scripted, world.tools(), REMINDER if heard else REQUEST, parallel=parallel)
+
+
+def last_words(session: Session) -> str:
+    """What the model said last."""
+    said: str = session.surface()[-1].data["parts"][0]["content"]
     return said
 
 
@@ -170,10 +189,8 @@ def resume(world: World) -> None:
     with turnwal.open_store(world.sessions) as store, store.session(SESSION) as session:
         for sentence in settle_unknown(session, world):
             _say(sentence)
-        heard = any(event.type == "user_message" for event in session.surface())
-        converse(session, scripted, world.tools(), REMINDER if heard else REQUEST)
-        answer = session.surface()[-1].data["parts"][0]["content"]
-        _say(f"the model says: {answer}")
+        go_on(session, world)
+        _say(f"the model says: {last_words(session)}")
 
 
 def main(arguments: Sequence[str]) -> None:
