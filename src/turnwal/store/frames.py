@@ -83,7 +83,7 @@ class _Framer:
                 for line in item[self._lines - known :]:
                     yield from self._judge(line, ends=True)
             elif isinstance(item, Run):
-                self._region_of(item.data, "holds bytes that are no text").add(item.data, ends=item.ends)
+                self._region_of(_reason(item.data)).add(item.data, ends=item.ends)
             elif not unfinished():
                 yield from self._judge(item.data, ends=False)
 
@@ -110,7 +110,8 @@ class _Framer:
             try:
                 record = Record(self._position, line, admit(line, self.head))
             except Unreadable as error:
-                self._region_of(line, error.reason).take(line, _event_of(line)[0], ends=ends)
+                event, reason = _event_of(line)
+                self._region_of(reason or error.reason).take(line, event, ends=ends)
                 return
         else:
             event, reason = _event_of(line)
@@ -128,17 +129,16 @@ class _Framer:
         self._position += len(line) + ends
         self._lines += 1
 
-    def _region_of(self, line: bytes, reason: str) -> Region:
-        """The region that a bad line belongs to; raises `DamagedStart` where nothing sound stands before it."""
+    def _region_of(self, reason: str) -> Region:
+        """The region that a bad line belongs to, or begins; raises `DamagedStart` where nothing sound is before it."""
+        if self._from_start and not self._lines:
+            raise DamagedStart(
+                f"the first line {reason}",
+                action="read",
+                subject=self._subject,
+                hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
+            )
         if self.region is None:
-            reason = _named(line, reason)
-            if self._from_start and not self._lines:
-                raise DamagedStart(
-                    f"the first line {reason}",
-                    action="read",
-                    subject=self._subject,
-                    hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
-                )
             self.region = Region(self._position, self._lines + 1 if self._from_start else 0, self.head, reason)
         return self.region
 
@@ -150,7 +150,7 @@ def _salvage(source: Source, gap: Gap, sound: Head, subject: str) -> Iterator[Re
     for line, event, reason, ends in _judged(source, gap, subject):
         comes_next = event is not None and follows(event, head)
         if region is None and not comes_next:
-            region = Region(position, number, sound, _named(line, reason or _why(event, head)))
+            region = Region(position, number, head, reason or _why(event, head))
         if event is not None:
             if region is not None and not (comes_next and region.covered_by(event)):
                 yield region.gap(readable=behind)
@@ -170,7 +170,7 @@ def _judged(source: Source, gap: Gap, subject: str) -> Iterator[tuple[bytes, Eve
     """The segments of a gap: bytes, the event they are, what speaks against it, and whether a newline follows."""
     for item in segments(_clipped(source(gap.position), gap.length), gap.position, subject):
         if isinstance(item, Run):
-            yield item.data, None, "holds bytes that are no text", item.ends
+            yield item.data, None, _reason(item.data), item.ends
         elif isinstance(item, Rest):
             yield item.data, *_event_of(item.data), False
         else:
@@ -180,19 +180,23 @@ def _judged(source: Source, gap: Gap, subject: str) -> Iterator[tuple[bytes, Eve
 
 def _event_of(line: bytes) -> tuple[Event | None, str]:
     """The event that a segment would be on its own, and what speaks against it."""
-    if line[:1] != b"{" and line.lstrip()[:1] != b"{":
-        return None, "is no JSON object"
+    reason = _reason(line)
+    if reason:
+        return None, reason
     try:
         return read(line), ""
     except Unreadable as error:
         return error.newer, error.reason
 
 
-def _named(line: bytes, reason: str) -> str:
-    """The reason in the words of what most often is there instead of a line."""
-    if b"\0" in line:
-        return "holds NUL bytes"
-    return reason if line.strip() else "is blank"
+def _reason(line: bytes) -> str:
+    """Why a segment is plainly no line, as it begins; nothing where it may be one."""
+    if line[:1] == b"{":
+        return "holds NUL bytes" if b"\0" in line else ""
+    start = line.lstrip()[:1]
+    if start == b"{" and b"\0" not in line:
+        return ""
+    return "begins with NUL bytes" if start == b"\0" else "is no JSON object" if start else "is blank"
 
 
 def _why(event: Event | None, head: Head) -> str:

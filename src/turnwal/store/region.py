@@ -66,7 +66,7 @@ class Region:
                     self._seqs.append(event.seq)
         elif line.strip():
             self._nul = self._nul or b"\0" in line
-            self._torn = self._torn and self._cut_off(line)
+            self._torn = self._torn and self._cut_off(line, ends=ends)
             self._blank = False
 
     def covered_by(self, event: Event) -> bool:
@@ -118,8 +118,13 @@ class Region:
         whole.update(b"\n")
         return whole.hexdigest()
 
-    def _cut_off(self, line: bytes) -> bool:
-        """Whether a segment is the beginning of the expected line, or of a later one of its batch, and nothing else."""
+    def _cut_off(self, line: bytes, *, ends: bool) -> bool:
+        """Whether a segment is the beginning of the expected line, or of a later one of its batch, and nothing else.
+
+        A line that ends like a whole one, newline included, more likely is one with a changed quote.
+        """
+        if ends and line.endswith(b"}"):
+            return False
         expected = b'{"seq":%d,"prev":"%s",' % (self._head.count, self._head.hash.encode())
         begun = _begins(line, expected) or (not self._blank and _begins(line, _LINE_START))
         return begun and _is_cut_off(line)

@@ -72,10 +72,11 @@ class _Cutter:
             yield Run(first, ends=True)
         elif self.held:
             whole[0] = self._joined(whole[0])
-            if len(whole[0]) > LINE_BYTES_MAX and _may_be_line(whole[0]):
-                raise self._too_long()
         if whole:
-            self._position += sum(map(len, whole)) + len(whole)
+            length = sum(map(len, whole)) + len(whole)
+            if length > LINE_BYTES_MAX:
+                self._check_lengths(whole)
+            self._position += length
             yield whole
 
     def go_on(self, part: bytes) -> Iterator[Item]:
@@ -87,8 +88,7 @@ class _Cutter:
             if not hopeless and self._size <= LINE_BYTES_MAX:
                 return
             part = self._joined(b"")
-            if not hopeless and _may_be_line(part):
-                raise self._too_long()
+            self._check_lengths([part])
             self._running = True
         self._position += len(part)
         yield Run(part, ends=False)
@@ -98,13 +98,17 @@ class _Cutter:
         self.held, self._size = [], 0
         return segment
 
-    def _too_long(self) -> OverLimit:
-        return OverLimit(
-            f"the line at offset {self._position:,} is longer than {LINE_BYTES_MAX:,} bytes",
-            action="read",
-            subject=self._subject,
-            hint="turnwal writes no such line; look at the file itself",
-        )
+    def _check_lengths(self, parts: list[bytes]) -> None:
+        position = self._position
+        for part in parts:
+            if len(part) > LINE_BYTES_MAX and part.strip() and _may_be_line(part):
+                raise OverLimit(
+                    f"the line at offset {position:,} is longer than {LINE_BYTES_MAX:,} bytes",
+                    action="read",
+                    subject=self._subject,
+                    hint="turnwal writes no such line; look at the file itself",
+                )
+            position += len(part) + 1
 
 
 def _may_be_line(segment: bytes) -> bool:
