@@ -304,6 +304,7 @@ class Call:
         if outcome not in ("happened", "did_not_happen", "unknown"):
             raise self._refusal(f"{outcome!r} is no outcome", "say happened, did_not_happen or unknown")
         with self._session.order:
+            self._session.check_open()
             if not self.answered:
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
@@ -376,6 +377,7 @@ class Call:
         return named if self.name is None else named | {"name": self.name}
 
     def _check_unanswered(self) -> calls.Call:
+        self._session.check_open()
         state = self._state
         if state is None:
             why = "it has a result already" if self.answered else "its turn has ended"
@@ -403,6 +405,7 @@ class Call:
         return metadata.get("synthetic") is True or "risk" in metadata
 
     def _check_repeatable(self) -> None:
+        self._session.check_open()
         if not self.answered:
             raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
         if not self.repeatable:

@@ -207,6 +207,7 @@ class Session:
         """
         self.make_room()
         with self.order:
+            self.check_open()
             check_run(run)
             if isinstance(data, dict):
                 self._refuse_oddities(type, data, run)
@@ -331,6 +332,10 @@ class Session:
     def next_seq(self) -> int:
         """The seq of the next event."""
         return self._live.head.count
+
+    def check_open(self) -> None:
+        """Return if an event would be accepted: that the session is closed is said before anything else is refused."""
+        self._live.check_open()
 
     def make_room(self) -> None:
         """Bound what is not yet durable."""

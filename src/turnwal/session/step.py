@@ -51,6 +51,7 @@ class Step:
     def note_begin(self) -> None:
         """Append the step's start; the caller waits for the barrier."""
         with self._session.order:
+            self._session.check_open()
             turn = self.turn.state
             if turn is None:
                 raise SessionClosed("the turn is not open", action="step", hint="open another turn")

@@ -68,6 +68,7 @@ class Turn:
     def begin(self) -> Self:
         """Append the turn's start, then the user's message. The first step makes them durable."""
         with self._session.order:
+            self._session.check_open()
             if self._seq >= 0:
                 raise self._refusal("it has begun before", "a turn begins once; make another")
             if self._session.has_open_turn(self.run_name):
