@@ -1,7 +1,8 @@
 """A session that an interrupt closed says so, whatever is asked of it next."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -35,29 +36,38 @@ class InterruptedStore(WrappedStore):
         return InterruptedClaim(claim)
 
 
-VERBS: dict[str, Callable[[Session, Turn, Step, Call], Any]] = {
-    "turn": lambda session, turn, step, call: session.open_turn("again"),
-    "step": lambda session, turn, step, call: turn.step().begin(),
-    "assistant": lambda session, turn, step, call: step.assistant(ASKING),
-    "dispatch": lambda session, turn, step, call: call.dispatch(),
-    "result": lambda session, turn, step, call: call.result("done"),
-    "reject": lambda session, turn, step, call: call.reject("no"),
-    "ask": lambda session, turn, step, call: call.ask("may I?"),
-    "suspend": lambda session, turn, step, call: call.suspend(),
-    "run": lambda session, turn, step, call: call.run({"act": lambda: None}),
-    "step.run": lambda session, turn, step, call: step.run([call], {"act": lambda: None}),
-    "grant": lambda session, turn, step, call: call.grant(),
-    "deny": lambda session, turn, step, call: call.deny(),
-    "settle": lambda session, turn, step, call: call.settle("happened"),
-    "append": lambda session, turn, step, call: session.append("step_end", {}, run="other"),
-    "flush": lambda session, turn, step, call: session.flush(),
-    "close the turn": lambda session, turn, step, call: turn.close(),
+class Scene(NamedTuple):
+    """An open session with an unanswered call."""
+
+    session: Session
+    turn: Turn
+    step: Step
+    call: Call
+
+
+VERBS: dict[str, Callable[[Scene], Any]] = {
+    "turn": lambda at: at.session.open_turn("again"),
+    "step": lambda at: at.turn.step().begin(),
+    "assistant": lambda at: at.step.assistant(ASKING),
+    "dispatch": lambda at: at.call.dispatch(),
+    "result": lambda at: at.call.result("done"),
+    "reject": lambda at: at.call.reject("no"),
+    "ask": lambda at: at.call.ask("may I?"),
+    "suspend": lambda at: at.call.suspend(),
+    "run": lambda at: at.call.run({"act": lambda: None}),
+    "step.run": lambda at: at.step.run([at.call], {"act": lambda: None}),
+    "grant": lambda at: at.call.grant(),
+    "deny": lambda at: at.call.deny(),
+    "settle": lambda at: at.call.settle("happened"),
+    "append": lambda at: at.session.append("step_end", {}, run="other"),
+    "flush": lambda at: at.session.flush(),
+    "close the turn": lambda at: at.turn.close(),
 }
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_of_a_session_that_an_interrupt_closed_says_so(
-    verb: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Sessions(InterruptedStore(tmp_path)).session("s") as session:
         turn = session.open_turn("go")
@@ -69,4 +79,4 @@ def test_every_verb_of_a_session_that_an_interrupt_closed_says_so(
         monkeypatch.setattr(InterruptedClaim, "armed", False)
 
         with pytest.raises(ClosedAfterFailure):
-            VERBS[verb](session, turn, step, call)
+            VERBS[verb](Scene(session, turn, step, call))
