@@ -101,10 +101,10 @@ def _nested(leaf: Any, depth: int, lists: bool) -> Any:  # noqa: FBT001 - drawn,
 
 # Foreign logs
 
-_IDS = st.sampled_from(["a", "a", "b", "", "call_0", "\ud83d"])
-_NAMES = st.sampled_from(["tool", "tool", "other", ""])
-_ARGUMENTS = st.sampled_from(["{}", "{}", "", "  ", '{"x":1}', '{"x":', "[]", "\ud800"]) | st.just({"x": 1})
-_RUNS = st.sampled_from(["main", "main", "main", "sub", "1.0"])
+_IDS = st.sampled_from(["a", "a", "a", "b", "b", "", "\ud83d"])
+_NAMES = st.sampled_from(["tool", "tool", "tool", "other"])
+_ARGUMENTS = st.sampled_from(["{}", "{}", "{}", "{}", "", '{"x":1}', '{"x":', "\ud800", {"x": 1}])
+_RUNS = st.sampled_from(["main"] * 7 + ["sub", "1.0"])
 _NUMBERS = st.integers(0, 3)
 _DISPATCH = st.sampled_from(["durable", "durable", "none", "sometimes"])
 _HINTS = st.fixed_dictionaries(
@@ -124,8 +124,8 @@ _HINTS = st.fixed_dictionaries(
 
 
 def _maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """An object that may lack any of these fields."""
-    return st.fixed_dictionaries({}, optional=fields)
+    """An object that may lack any of these fields; half of them lack none."""
+    return st.fixed_dictionaries(fields) | st.fixed_dictionaries({}, optional=fields)
 
 
 def _keys(last: int) -> st.SearchStrategy[str]:
@@ -192,25 +192,30 @@ def foreign_row(last: int) -> st.SearchStrategy[Row]:
         "session_copied": st.just({}),
         "x.note": json_objects(3),
     }
-    often = (
-        "turn_start",
-        "step_start",
-        "assistant_message",
-        "tool_call",
-        "tool_result",
-        "tool_call",
-        "assistant_message",
-    )
+    often = ["turn_start", "step_start", *["assistant_message"] * 5, *["tool_call"] * 5, *["tool_result"] * 3]
+    often += ["approval_request", "approval_response", "tool_suspended"]
     types = st.sampled_from([*data, *often])
     return types.flatmap(
-        lambda type: st.builds(Row, st.just(type), data[type], _RUNS, st.none() | st.integers(-10, 10))
+        lambda drawn: st.builds(Row, st.just(drawn), data[drawn], _RUNS, st.none() | st.integers(-10, 10))
     )
+
+
+_ASKING = {"parts": [{"type": "tool_call", "id": "a", "name": "tool", "arguments": "{}"}] * 2}
+_BEGINNINGS: tuple[tuple[Row, ...], ...] = (
+    (),
+    (Row("turn_start", {}),),
+    (Row("turn_start", {"turn": 1, "dispatch": "durable"}), Row("assistant_message", _ASKING)),
+    (Row("turn_start", {"turn": 1}), Row("step_start", {}), Row("assistant_message", _ASKING)),
+    (Row("turn_start", {"dispatch": "durable"}), Row("step_start", {}), Row("assistant_message", _ASKING)),
+)
 
 
 @st.composite
 def foreign_rows(draw: st.DrawFn, max_size: int = 16) -> list[Row]:
     """The events of a foreign log."""
-    return [draw(foreign_row(seq - 1)) for seq in range(draw(st.integers(0, max_size)))]
+    size = draw(st.integers(0, max_size))
+    rows = list(draw(st.sampled_from(_BEGINNINGS)))
+    return rows + [draw(foreign_row(seq - 1)) for seq in range(len(rows), size)]
 
 
 # Logs that a session wrote
@@ -241,6 +246,10 @@ class _Turn:
     steps: int = 0
     calls: list[_Call] = field(default_factory=list)
     weak: bool = False
+
+
+_STACK_MAX = 4
+"""Open turns of all runs at once."""
 
 
 class _Session:
@@ -310,7 +319,8 @@ class _Session:
     def ask(self) -> None:
         """One reply; with a first, incomplete version of it now and then."""
         turn = self.turn
-        ids = self.draw(st.lists(st.sampled_from(["a", "b", "call_0", "", "k"]), max_size=3))
+        count = self.draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
+        ids = [self.draw(st.sampled_from(["a", "b", "call_0", "", "k"])) for _ in range(count)]
         parts: list[dict[str, Any]] = [{"type": "text", "content": "ok"}] if self.draw(st.booleans()) else []
         wanted: list[tuple[int, dict[str, Any]]] = []
         for index, id in enumerate(ids):
@@ -364,7 +374,7 @@ class _Session:
 
     def run_call(self, call: _Call) -> None:
         self.dispatch_call(call)
-        if len(self.stack) < 4 and self.draw(st.integers(0, 5)) == 0:
+        if len(self.stack) < _STACK_MAX and self.draw(st.integers(0, 5)) == 0:
             self.sub_run(call)
         self.answer(call)
 
@@ -377,6 +387,17 @@ class _Session:
         self.write("approval_request", about | {"question": "Really?"}, call.run)
         self.write("tool_suspended", about, call.run)
         call.state = "waiting"
+
+    def ask_first(self, call: _Call) -> None:
+        """A person decides while the turn waits for it."""
+        about = {"call": call.key, "id": call.id}
+        self.write("approval_request", about | {"question": "Really?"}, call.run)
+        granted = self.draw(st.booleans())
+        self.write("approval_response", about | {"decision": "granted" if granted else "denied"}, call.run)
+        if granted:
+            self.run_call(call)
+        else:
+            self.answer(call)
 
     def decide(self, call: _Call) -> None:
         granted = self.draw(st.booleans())
@@ -403,6 +424,8 @@ class _Session:
         turn = self.turn
         self.ask()
         todo = [call for call in turn.calls if call.state == "asked"]
+        if self.dispatch is None and self.draw(st.integers(0, 3)) == 0:
+            todo = []  # such a writer is not held to closing what it leaves
         if len(todo) > 1 and self.draw(st.booleans()):
             for call in todo:
                 self.dispatch_call(call)
@@ -410,18 +433,20 @@ class _Session:
                 self.answer(call)
         else:
             for call in todo:
-                match self.draw(st.integers(0, 5)):
+                match self.draw(st.integers(0, 7)):
                     case 0:
                         self.suspend(call)
                     case 1:
                         self.answer(call)  # rejected before its dispatch
+                    case 2:
+                        self.ask_first(call)
                     case _:
                         self.run_call(call)
         self.close_step()
 
     def work(self, steps: int) -> None:
         turn = self.turn
-        for _ in range(self.draw(st.integers(0, steps))):
+        for _ in range(self.draw(st.integers(min(steps, 1), steps))):
             self.step()
             if any(call.state == "waiting" for call in turn.calls):
                 self.close_turn("suspended")
@@ -465,9 +490,17 @@ class _Session:
             self.work(3)
 
 
+_BUSY = ("assistant_message", "tool_call", "approval_request", "approval_response", "tool_suspended")
+"""Types after which something is usually open: a process dies there as often as anywhere else together."""
+
+
 @st.composite
 def session_rows(draw: st.DrawFn, turns: int = 4, dispatch: str | None = "durable") -> list[Row]:
     """What a live session wrote until its process died, after any event."""
     session = _Session(draw, dispatch=dispatch)
     session.tell(turns)
-    return session.rows[: draw(st.integers(1, len(session.rows)))]
+    rows = session.rows
+    busy = [at for at, row in enumerate(rows) if row.type in _BUSY]
+    any_cut = st.integers(0, len(rows) - 1)
+    cut = draw(st.sampled_from(busy) | any_cut if busy else any_cut)
+    return rows[: cut + 1]
