@@ -9,7 +9,7 @@ Does not: read a clock. Without a time, an event repeats the time of the one bef
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -131,7 +131,7 @@ def draft(
         run=run,
         batch=UNSET if batch is None else batch,
         ignorable=bool(ignorable),
-        data=dict(data),
+        data=cast("dict[str, Any]", data),
     )
 
 

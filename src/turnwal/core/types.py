@@ -94,7 +94,7 @@ TYPES: Final[Mapping[str, Mapping[str, _Check]]] = {
     "session_copied": {},
     "turn_start": _HINT
     | {"format": _natural, "turn": _integer, "dispatch": _text, "resumes": _text, "serves": _text, "label": _text},
-    "turn_end": _HINT | {"turn": _integer, "steps": _natural, "reason": _text},
+    "turn_end": _HINT | {"format": _natural, "turn": _integer, "steps": _natural, "reason": _text},
     "step_start": {"turn": _integer, "step": _integer, "dispatch": _text},
     "step_end": {"turn": _integer, "step": _integer, "outcome": _text},
     "system_message": {},
@@ -135,9 +135,11 @@ IGNORABLE: Final = frozenset({"assistant_delta", "checkpoint", "erasure"})
 
 _PART: Final[Mapping[str, Mapping[str, _Check]]] = {
     "text": {"content": _text},
-    "reasoning": {},
     "tool_call": {"id": _text, "name": _text, "arguments": _text_or_object, "format": _text},
 }
+
+
+_NO_FIELDS: Final[Mapping[str, _Check]] = {}
 
 
 def is_application_type(type: str) -> bool:
@@ -160,7 +162,8 @@ def check_data(type: str, data: Mapping[str, Any]) -> None:
         if check is not None and not check(value):
             _refuse(type, f"data.{name}", value, _KINDS[check])
     if type in SURFACE:
-        _check_parts(type, data.get("parts", ()))
+        if "parts" in data:
+            _check_parts(type, data["parts"])
         replace = data.get("replace")
         if replace is not None and not is_range(replace):
             _refuse(type, "data.replace", replace, "a list of two seqs, the first not above the second")
@@ -192,14 +195,14 @@ def _check_parts(type: str, parts: object) -> None:
         _refuse(type, "data.parts", parts, "a list of parts")
         return
     for index, part in enumerate(parts):
-        path = f"data.parts[{index}]"
-        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            _refuse(type, path, part, "an object with a text 'type'")
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(kind, str):
+            _refuse(type, f"data.parts[{index}]", part, "an object with a text 'type'")
             continue
-        for name, check in _PART.get(part["type"], {}).items():
+        for name, check in _PART.get(kind, _NO_FIELDS).items():
             value = part.get(name)
             if value is not None and not check(value):
-                _refuse(type, f"{path}.{name}", value, _KINDS[check])
+                _refuse(type, f"data.parts[{index}].{name}", value, _KINDS[check])
 
 
 def is_range(value: object) -> bool:

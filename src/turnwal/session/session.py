@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 import msgspec
 
 from turnwal.core import keys
-from turnwal.core.calls import id_of
 from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import EmptySession, Interrupted, Refused, SessionClosed, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.log import check_run
-from turnwal.core.pairing import matches
 from turnwal.core.recovery import Plan, plan_of
-from turnwal.core.scan import Scan, anything
+from turnwal.core.scan import Scan
 from turnwal.core.surface import Surface, check_replace
 from turnwal.core.types import FORMAT
 from turnwal.session.background import barrier_pool
 from turnwal.session.call import Call
+from turnwal.session.guard import GUARDED, check_fits
 from turnwal.session.journal import Journal
 from turnwal.session.lookup import find
 from turnwal.session.opening import Opening, damage_data, open_tail
@@ -208,11 +207,11 @@ class Session:
         self.make_room()
         with self.order:
             self.check_open()
-            check_run(run)
-            if isinstance(data, dict):
-                self._refuse_oddities(type, data, run)
-                if data.get("replace") is not None:
-                    check_replace(self._all_events(), type, data, run)
+            if type in GUARDED and isinstance(data, dict):
+                check_run(run)
+                check_fits(self._scan, type, data, run)
+            if isinstance(data, dict) and data.get("replace") is not None:
+                check_replace(self._all_events(), type, data, run)
             return self.note(type, data, run=run, ignorable=ignorable)
 
     def flush(self) -> Head:
@@ -416,34 +415,6 @@ class Session:
             yield event
         yield from (event for event in self._live.pending() if event.seq > seq)
 
-    def _refuse_oddities(self, type: str, data: Mapping[str, Any], run: str) -> None:
-        """Refuse what `Log.append` would take and a session must not make."""
-        state = self._scan.run(run)
-        if type == "turn_start" and state.turns:
-            raise _refusal("a turn of its run is open", type, "close that one first")
-        if type == "turn_end" and not state.turns:
-            raise _refusal("no turn of its run is open", type, "open one first")
-        if type == "step_end" and not (state.turns and state.turns[-1].steps):
-            raise _refusal("no step of its turn is open", type, "open one first")
-        if type in ("session_start", "session_resume", "session_fork", "session_copied", "damage"):
-            raise _refusal("only turnwal itself writes it", type, "leave it out")
-        if type == "tool_result" and "replace" not in data:
-            key = keys.parse(data.get("call"))
-            if key is not None and state.find(key) is None:
-                why = "has a result already" if state.known.get(key) else "is not open"
-                raise _refusal(f"the call {data['call']} {why}", type, "a call gets one result")
-            if key is None and not matches(state, id_of(data), None, None, anything):
-                raise _refusal(f"no open call has the id {id_of(data)!r}", type, "name the call with `call`")
-            call = None if key is None else state.find(key)
-            if (
-                call is not None
-                and call.dispatched is None
-                and call.turn is not None
-                and call.turn.dispatch == "durable"
-            ):
-                why = f"the call {data['call']} was never dispatched, in a turn that declares durable dispatches"
-                raise _refusal(why, type, "`call.dispatch()` first, or `call.reject(text)`")
-
     def _give_up(self) -> None:
         if self._journal is not None:
             self._journal.close()
@@ -459,10 +430,6 @@ class Session:
             if undo is not None:
                 future.add_done_callback(lambda done: None if done.cancelled() or done.exception() else undo())
             raise
-
-
-def _refusal(why: str, type: str, hint: str) -> Refused:
-    return Refused(why, action="append", subject=type, hint=hint)
 
 
 def system_clock() -> int:

@@ -1,0 +1,131 @@
+"""What one event costs: in memory, made durable on its own, asynchronously, and by eight threads at once."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.rows import Row, each_us, interleaved_us
+from turnwal.session.session import Session
+from turnwal.session.sessions import Sessions
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+
+TEXT_BYTES = 830
+"""Makes a line of 1 KB."""
+DATA: dict[str, Any] = {"parts": [{"type": "text", "content": "x" * TEXT_BYTES}]}
+
+
+def append(session: Session) -> None:
+    """One event of 1 KB."""
+    session.append("user_message", DATA)
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    """The rows of this module."""
+    sessions = Sessions(FileStore(folder / "append"))
+    with sessions.session("hot") as session:
+        yield from _overhead(session)
+    with sessions.session("durable") as session:
+        yield from _durable(session, folder / "bare")
+    yield _threads(sessions)
+
+
+def _overhead(session: Session) -> Iterator[Row]:
+    def hot() -> None:
+        append(session)
+
+    best = float("inf")
+    for _ in range(9):
+        best = min(best, each_us(hot, 1000))
+        session.flush()
+    yield Row("append, hot, 1 KB", best, "the allowance", 10.0, "at most 10 µs", best <= 10)
+
+    with Sessions(MemoryStore()).session("s") as memory:
+
+        def cold() -> float:
+            started = time.perf_counter()
+            append(memory)
+            spent = time.perf_counter() - started
+            memory.flush()
+            os.sched_yield()
+            return spent
+
+        spent = sorted(cold() for _ in range(4000))[2000] * 1e6
+    yield Row("append between barriers, 1 KB", spent, "the allowance", 20.0, "at most 20 µs", spent <= 20)
+
+
+def _durable(session: Session, path: Path) -> Iterator[Row]:
+    bare = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    line = b"x" * 1000 + b"\n"
+
+    def write_and_sync() -> None:
+        os.write(bare, line)
+        os.fdatasync(bare)
+
+    def durable() -> None:
+        append(session)
+        session.flush()
+
+    reference, measured = interleaved_us([write_and_sync, durable], 250, 15)
+    holds = measured <= 1.4 * reference or measured <= reference + 40
+    yield Row("one event made durable, file", measured, "write + fdatasync", reference, "1.4 × or + 40 µs", holds)
+    yield asyncio.run(_asynchronous(session))
+    os.close(bare)
+
+
+async def _asynchronous(session: Session) -> Row:
+    loop = asyncio.get_running_loop()
+
+    async def hops(times: int) -> float:
+        started = time.perf_counter()
+        for _ in range(times):
+            await loop.run_in_executor(None, int)
+        return (time.perf_counter() - started) / times * 1e6
+
+    async def durable(times: int) -> float:
+        started = time.perf_counter()
+        for _ in range(times):
+            append(session)
+            await session.aflush()
+        return (time.perf_counter() - started) / times * 1e6
+
+    def synchronous() -> None:
+        append(session)
+        session.flush()
+
+    found: list[tuple[float, float, float]] = [
+        (each_us(synchronous, 200), await hops(200), await durable(200)) for _ in range(11)
+    ]
+    sync, hop, measured = (sorted(column)[5] for column in zip(*found, strict=True))
+    allowed = sync + 1.5 * hop
+    cost = "the synchronous one plus 1.5 empty hops to a thread"
+    return Row("one event made durable, async", measured, "sync + 1.5 hops", allowed, cost, measured <= allowed)
+
+
+def _threads(sessions: Sessions) -> Row:
+    each = 150
+
+    def work(session: Session) -> None:
+        for _ in range(each):
+            append(session)
+            session.flush()
+
+    def spent(count: int, name: str) -> float:
+        with sessions.session(name) as session:
+            threads = [threading.Thread(target=work, args=(session,)) for _ in range(count)]
+            started = time.perf_counter()
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return (time.perf_counter() - started) / (count * each) * 1e6
+
+    alone = sorted(spent(1, f"alone-{n}") for n in range(5))[2]
+    eight = sorted(spent(8, f"eight-{n}") for n in range(5))[2]
+    return Row(
+        "one event made durable, 8 threads", eight, "1 thread", alone, "threads share syncs: below 1 ×", eight < alone
+    )
