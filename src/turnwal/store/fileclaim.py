@@ -150,7 +150,9 @@ class FileClaim:
 
     def disown(self) -> None:
         """Close the inherited descriptor without unlocking, which would take the lock from the parent."""
-        self._disk.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            self._disk.close(descriptor)
 
     def _check_open(self) -> None:
         if self._released:
