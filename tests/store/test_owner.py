@@ -22,7 +22,6 @@ from turnwal.store.memory import MemoryStore
 from turnwal.store.owner import Description, describe, told, written
 from turnwal.store.protocol import Gap
 
-
 FORK = """
 child = os.fork()
 if child == 0:
