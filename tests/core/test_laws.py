@@ -17,7 +17,6 @@ from turnwal.core.recovery import Plan, Repair, interrupted, open_turns, plan, p
 from turnwal.core.scan import Scan
 from turnwal.testing.strategies import Row, foreign_rows, log_of, session_rows
 
-
 TIMES = int(os.environ.get("TURNWAL_EXAMPLES", "1"))
 """How many times the usual number of examples to try; more than one tries other examples in every run."""
 
