@@ -7,7 +7,7 @@ from turnwal.cli.places import at, json_option, session_argument, store_option, 
 from turnwal.cli.screen import Screen, print_json
 
 
-@click.command()
+@click.command(short_help="Grant or deny a call that waits.")
 @session_argument()
 @click.argument("call", metavar="CALL")
 @click.option("--deny", is_flag=True, help="The call may not run; it is answered with a text for the model.")

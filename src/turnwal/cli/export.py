@@ -20,7 +20,7 @@ from turnwal.cli.screen import Screen, print_json
 _STDOUT = "-"
 
 
-@click.command()
+@click.command(short_help="Write the lines of a session.")
 @session_argument()
 @click.option("-o", "--output", metavar="FILE", default=_STDOUT, help="Write to a new file instead of standard output.")
 @click.option(

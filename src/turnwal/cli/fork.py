@@ -7,7 +7,7 @@ from turnwal.cli.places import at, json_option, session_argument, store_option
 from turnwal.cli.screen import Screen, print_json
 
 
-@click.command()
+@click.command(short_help="Begin a session with the events of another.")
 @session_argument()
 @session_argument("new")
 @click.option(

@@ -7,7 +7,7 @@ from turnwal.cli.places import at, json_option, session_argument, store_option
 from turnwal.cli.screen import Screen, note, print_json
 
 
-@click.command()
+@click.command(short_help="Print the head, COUNT:HASH.")
 @session_argument()
 @store_option
 @json_option

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STDIN = "-"
 
 
-@click.command("import")
+@click.command("import", short_help="Store the lines of a file as a session.")
 @click.argument("file", metavar="FILE")
 @click.argument("session", metavar="[SESSION]", required=False)
 @store_option

@@ -25,7 +25,7 @@ _STYLES: Final = {
 }
 
 
-@click.command()
+@click.command(short_help="List the sessions of a store and their states.")
 @click.option("--interrupted", is_flag=True, help="Only sessions with interrupted work or damage; exits 3 or 4 if any.")
 @store_option
 @json_option

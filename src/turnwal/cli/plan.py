@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from turnwal.session.inspection import Inspection
 
 
-@click.command()
+@click.command(short_help="Show what recovery would append, and why.")
 @session_argument()
 @click.option("--strict", is_flag=True, help="Call unknown what the log lets only infer to be not started.")
 @store_option

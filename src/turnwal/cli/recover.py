@@ -36,7 +36,7 @@ class Recovered:
         return value | {"repairs": plan["repairs"], "findings": plan["findings"], "head": self.head}
 
 
-@click.command()
+@click.command(short_help="Close what a crash left open, by appending.")
 @click.argument("session", metavar="SESSION", required=False)
 @click.option("--all", "everything", is_flag=True, help="Recover every session of the store; goes on past bad ones.")
 @click.option("--accept-loss", is_flag=True, help="Go on behind damage that lost something, saying so in the log.")

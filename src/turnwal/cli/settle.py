@@ -9,7 +9,7 @@ from turnwal.cli.screen import Screen, print_json
 OUTCOMES = ("happened", "did_not_happen", "unknown")
 
 
-@click.command()
+@click.command(short_help="Record what became of a call.")
 @session_argument()
 @click.argument("call", metavar="CALL")
 @click.argument("outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from turnwal.session.inspection import Glance
 
 
-@click.command()
+@click.command(short_help="Print a session as a timeline.")
 @session_argument()
 @click.option("--follow", is_flag=True, help="Go on printing events as they come, until Ctrl-C. Needs no ownership.")
 @click.option("--since", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this seq.")

@@ -123,11 +123,11 @@ class Shown:
 
 
 class JsonLines:
-    """One JSON object a line, told apart by `kind`."""
+    """One JSON object a line: its `kind`, and under that name what it is about."""
 
     def header(self, seen: Glance) -> None:
         """Kind `session`."""
-        print_json({"kind": "session", **seen.to_json()})
+        print_json({"kind": "session", "session": seen.to_json()})
 
     def event(self, event: Event, asked: "Mapping[int, str]", *, sound: bool) -> None:
         """Kind `event`."""
@@ -136,17 +136,17 @@ class JsonLines:
 
     def gap(self, gap: Gap) -> None:
         """Kind `damage`."""
-        print_json({"kind": "damage", **gap_to_json(gap)})
+        print_json({"kind": "damage", "damage": gap_to_json(gap)})
 
     def ending(self, view: "Inspection") -> None:
         """Kind `repair`, one for each."""
         for repair in view.plan.repairs:
-            print_json({"kind": "repair", **repair.to_json()})
+            print_json({"kind": "repair", "repair": repair.to_json()})
 
     def findings(self, found: "Sequence[Finding]") -> None:
         """Kind `finding`, one for each."""
         for finding in found:
-            print_json({"kind": "finding", **finding.to_json()})
+            print_json({"kind": "finding", "finding": finding.to_json()})
 
 
 class Timeline:

@@ -29,7 +29,7 @@ class HeadType(click.ParamType["Head"]):
             self.fail(f"{error.message}; {error.hint}", param, ctx)
 
 
-@click.command()
+@click.command(short_help="Check every byte of a session.")
 @session_argument()
 @click.option("--expect", type=HeadType(), help="A head that the log must have gone through, from `turnwal head`.")
 @store_option

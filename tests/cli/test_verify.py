@@ -1,0 +1,112 @@
+import json
+
+import pytest
+
+from tests.cli.worlds import World, holder, run
+
+
+@pytest.mark.parametrize(
+    ("maker", "code"),
+    [
+        ("clean", 0),
+        ("waiting", 0),
+        ("crashed", 0),
+        ("empty", 0),
+        ("torn", 4),
+        ("damaged", 4),
+        ("damaged_start", 4),
+        ("too_new", 1),
+    ],
+)
+def test_its_exit_code_says_whether_the_log_is_whole(world: World, maker: str, code: int) -> None:
+    getattr(world, maker)("s")
+
+    assert run("verify", "s").exit_code == code
+    assert run("verify", "s", "--json").exit_code == code
+
+
+def test_count_and_head_are_printed(world: World) -> None:
+    world.clean()
+
+    lines = run("verify", "clean").stdout.splitlines()
+
+    assert lines == ["clean: 7 events", f"head  {run('head', 'clean').stdout.strip()}", "intact"]
+
+
+def test_interrupted_work_is_said_to_be_no_damage(world: World) -> None:
+    world.crashed()
+
+    text = run("verify", "crashed").stdout
+
+    assert "interrupted work: the turn that began at seq 1 is open; that is no damage" in text
+    assert text.endswith("intact\n")
+
+
+def test_an_expected_head_may_be_an_earlier_one(world: World) -> None:
+    world.clean()
+    early = run("head", "clean").stdout.strip()
+    world.clean(turns=3)
+
+    assert run("verify", "clean", "--expect", early).exit_code == 0
+    assert json.loads(run("verify", "clean", "--expect", early, "--json").stdout)["expected"] is True
+    assert json.loads(run("verify", "clean", "--json").stdout)["expected"] is None
+
+
+@pytest.mark.parametrize("change", ["cut", "other"])
+def test_another_history_is_not_the_expected_one(world: World, change: str) -> None:
+    path = world.clean(turns=2)
+    head = run("head", "clean").stdout.strip()
+    if change == "cut":
+        path.write_bytes(b"".join(line + b"\n" for line in path.read_bytes().splitlines()[:7]))
+    else:
+        path.unlink()
+        world.clean(turns=2)
+
+    result = run("verify", "clean", "--expect", head)
+    value = run("verify", "clean", "--expect", head, "--json")
+
+    assert result.exit_code == value.exit_code == 1
+    assert result.stderr.startswith("error head_mismatch: verify clean: ")
+    assert json.loads(value.stdout)["expected"] is False
+    assert json.loads(value.stderr)["error"]["code"] == "head_mismatch"
+
+
+@pytest.mark.parametrize("text", ["", "7", "7:abc", "-1:" + "0" * 64, "7:" + "G" * 64, "x:" + "0" * 64])
+def test_what_is_no_head_is_a_usage_error(world: World, text: str) -> None:
+    world.clean()
+
+    assert run("verify", "clean", "--expect", text).exit_code == 2
+
+
+def test_every_changed_byte_is_found(world: World) -> None:
+    path = world.clean()
+    head = run("head", "clean").stdout.strip()
+    good = path.read_bytes()
+
+    for at in range(0, len(good), 7):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        assert run("verify", "clean", "--expect", head).exit_code in (1, 4), at
+
+
+def test_damage_is_placed(world: World) -> None:
+    world.damaged()
+
+    damage = json.loads(run("verify", "damaged", "--json").stdout)["damage"]
+
+    assert (damage["line"], damage["after"], damage["readable_behind"]) == (3, 1, 4)
+    assert "line 3, offset" in run("verify", "damaged").stdout
+
+
+def test_a_torn_tail_lost_nothing_acknowledged(world: World) -> None:
+    world.torn()
+
+    assert "nothing acknowledged was lost there" in run("verify", "torn").stdout
+
+
+def test_a_live_session_is_verified_as_far_as_it_goes(world: World) -> None:
+    with holder(world, "held"):
+        result = run("verify", "held")
+
+    assert result.exit_code == 0
+    assert "open, writer alive (the night shift" in result.stdout
+    assert "interrupted" not in result.stdout
