@@ -73,6 +73,7 @@ class Journal:
         self._pending_bytes = 0
         self._failure: BaseException | None = None
         self._closed = False
+        self._given_up = False
         self._listeners: list[Callable[[], None]] = []
         self._cursors: list[Callable[[], int]] = []
 
@@ -95,7 +96,7 @@ class Journal:
     @property
     def given_up(self) -> bool:
         """Whether the session was closed and its ownership given up."""
-        return self._closed
+        return self._given_up
 
     def pending(self) -> list[Event]:
         """The events that are not known to be durable."""
@@ -228,7 +229,13 @@ class Journal:
     def close(self) -> None:
         """Accept nothing more and give the session up. Does not flush."""
         self._closed = True
-        self._claim.release()
+        try:
+            self._claim.release()
+        except BaseException:
+            # an interrupt in the middle must not leave the session held; a release can be repeated
+            self._claim.release()
+            raise
+        self._given_up = True
         self._wake()
 
     def abandon(self, cause: BaseException) -> None:

@@ -336,6 +336,13 @@ class Session:
         """Return if an event would be accepted: that the session is closed is said before anything else is refused."""
         self._live.check_open()
 
+    def close_orphan(self, close: Callable[[], None], cause: BaseException) -> None:
+        """Close a turn or step that nobody gets a handle of; where that fails too, take nothing more."""
+        try:
+            close()
+        except BaseException:  # noqa: BLE001 - the cause is what the caller raises
+            self._live.abandon(cause)
+
     def make_room(self) -> None:
         """Bound what is not yet durable."""
         self._live.make_room()

@@ -44,9 +44,20 @@ class Step:
 
     def begin(self) -> Self:
         """Record the step's start and wait until all input is durable; ask the model after this has returned."""
-        self.note_begin()
-        self._session.flush()
+        begun = self._seq >= 0
+        try:
+            self.note_begin()
+            self._session.flush()
+        except BaseException as error:
+            self._not_begun(error, begun=begun)
+            raise
         return self
+
+    def _not_begun(self, error: BaseException, *, begun: bool) -> None:
+        """End a step whose beginning failed, unless it was begun before."""
+        outcome = outcome_of(type(error))
+        if not begun:
+            self._session.close_orphan(lambda: self.close(outcome), error)
 
     def note_begin(self) -> None:
         """Append the step's start; the caller waits for the barrier."""
@@ -132,8 +143,13 @@ class Step:
 
     async def __aenter__(self) -> Self:
         """Begin the step."""
-        self.note_begin()
-        await self._session.aflush()
+        begun = self._seq >= 0
+        try:
+            self.note_begin()
+            await self._session.aflush()
+        except BaseException as error:
+            self._not_begun(error, begun=begun)
+            raise
         return self
 
     async def __aexit__(
@@ -144,13 +160,13 @@ class Step:
 
     def _leave(self, kind: type[BaseException] | None) -> None:
         try:
-            if kind is None:
-                self.close("ok")
-            else:
-                self.close("error" if issubclass(kind, Exception) else "cancelled")
+            self.close("ok" if kind is None else outcome_of(kind))
         except TurnwalError:
             if kind is None:
                 raise
+        except BaseException as interrupt:
+            self._session.close_orphan(lambda: self.close("cancelled"), interrupt)
+            raise
 
     def _calls(self, parts: list[dict[str, Any]]) -> list[Call]:
         """Handles of the calls that the message just appended asks for; one for each call, however often asked for."""
@@ -173,6 +189,11 @@ class Step:
                 self._handles[key] = Call(self._session, found)
             handles.append(self._handles[key])
         return handles
+
+
+def outcome_of(kind: type[BaseException]) -> str:
+    """What a step that ends with such an exception records."""
+    return "error" if issubclass(kind, Exception) else "cancelled"
 
 
 def _message_data(message: object) -> dict[str, Any]:

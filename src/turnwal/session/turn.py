@@ -67,6 +67,17 @@ class Turn:
 
     def begin(self) -> Self:
         """Append the turn's start, then the user's message. The first step makes them durable."""
+        begun = self._seq >= 0
+        try:
+            self._note_begin()
+        except BaseException as error:
+            reason = reason_of(type(error))
+            if not begun:
+                self._session.close_orphan(lambda: self.note_close(reason), error)
+            raise
+        return self
+
+    def _note_begin(self) -> None:
         with self._session.order:
             self._session.check_open()
             if self._seq >= 0:
@@ -86,7 +97,6 @@ class Turn:
             self._session.note("turn_start", data, run=self.run_name)
             if self._user is not None:
                 self._session.note("user_message", {"parts": parts_of(self._user)}, run=self.run_name)
-        return self
 
     def step(self, *, dispatch: str | None = None) -> Step:
         """The next step. Entering it waits until the input is durable, before the model is asked (F14)."""
@@ -154,6 +164,9 @@ class Turn:
         except TurnwalError:
             if kind is None:
                 raise
+        except BaseException as interrupt:
+            self._session.close_orphan(lambda: self.note_close("cancelled"), interrupt)
+            raise
 
     async def __aenter__(self) -> Self:
         """Begin the turn."""
