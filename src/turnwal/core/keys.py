@@ -4,6 +4,7 @@ Provider ids repeat, are constant, or are empty (F08), so a call is named by whe
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -27,7 +28,12 @@ def text(packed: int) -> str:
 
 def parse(key: object) -> int | None:
     """The packed form of a key, or None when the value is no key."""
-    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    return _parse(key) if isinstance(key, str) else None
+
+
+@lru_cache(maxsize=1024)
+def _parse(key: str) -> int | None:
+    match = _KEY.fullmatch(key)
     if match is None:
         return None
     return pack(int(match[1]), DISPATCH_INDEX if match[2] is None else int(match[2]))

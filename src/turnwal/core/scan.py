@@ -29,6 +29,7 @@ from turnwal.core.calls import (
     name_of,
 )
 from turnwal.core.findings import Findings
+from turnwal.core.limits import TIME_MS_MAX
 from turnwal.core.line import Event, compact
 from turnwal.core.pairing import matches
 from turnwal.core.types import BOUNDARIES
@@ -62,7 +63,7 @@ class Scan:
         """When a list: gets the key and the seq of each message that asks for a call, repeats included."""
         self.asked_last: dict[int, int] = {}
         """Of the last assistant message: part index to packed key of the call that the part asks for."""
-        self._clock: int | None = None
+        self._clock = -TIME_MS_MAX
         self._idle = False
         self._handlers: Final[Mapping[str, Callable[[Event, Run], None]]] = {
             "turn_start": self._turn_start,
@@ -82,12 +83,10 @@ class Scan:
 
     def feed(self, event: Event) -> None:
         """Read the next event."""
-        type = event.type
-        if self._clock is not None and event.time < self._clock:
-            self.findings.add(
-                "clock_went_back", (event.seq,), f"{self._clock - event.time} ms before the event before it"
-            )
-        self._clock = event.time
+        type, time = event.type, event.time
+        if time < self._clock:
+            self.findings.add("clock_went_back", (event.seq,), f"{self._clock - time} ms before the event before it")
+        self._clock = time
         if self.first_seq is None:
             self._begin(event)
         self.last_seq = event.seq
@@ -95,12 +94,12 @@ class Scan:
             self._idle = True
             return
         if type != "damage":
-            self.time = event.time
+            self.time = time
             if self._idle and not is_repair(event):
                 self._idle = False
         handler = self._handlers.get(type)
         if handler is not None:
-            handler(event, self.run(event.run))
+            handler(event, self.runs.get(event.run) or self.run(event.run))
 
     def feed_all(self, events: Iterable[Event]) -> "Scan":
         """Read events in order; returns the scan itself."""
@@ -201,7 +200,8 @@ class Scan:
     def _assistant_message(self, event: Event, run: Run) -> None:
         turn = run.turn
         complete = event.data.get("complete") is not False
-        earlier = self._earlier_parts(run, event)
+        earlier = self._earlier_parts(run, event) if "completes" in event.data else {}
+        moved = False
         parts_keys: dict[int, int] = {}
         taken: set[int] = set()
         for index, part in asking_parts(event):
@@ -212,6 +212,7 @@ class Scan:
             else:
                 key = self._asked(event, run, turn, own, part, taken, complete=complete)
             parts_keys[index] = key
+            moved = moved or key != own
             taken.add(key)
             if self.asks is not None:
                 self.asks.append((key, event.seq))
@@ -220,7 +221,7 @@ class Scan:
             if gone is not None:
                 gone.asked = False
         self.asked_last = parts_keys
-        if any(key != keys.pack(event.seq, index) for index, key in parts_keys.items()):
+        if moved:
             turn.messages[event.seq] = parts_keys
 
     def _earlier_parts(self, run: Run, event: Event) -> dict[int, int]:
