@@ -227,14 +227,9 @@ class Journal:
         ) from self._failure
 
     def close(self) -> None:
-        """Accept nothing more and give the session up. Does not flush."""
+        """Accept nothing more and give the session up. Does not flush. Idempotent: one that was interrupted is repeated."""
         self._closed = True
-        try:
-            self._claim.release()
-        except BaseException:
-            # an interrupt in the middle must not leave the session held; a release can be repeated
-            self._claim.release()
-            raise
+        self._claim.release()
         self._given_up = True
         self._wake()
 

@@ -176,6 +176,10 @@ class Session:
         except TurnwalError:
             if kind is None:
                 raise
+        except BaseException:
+            # an interrupt in the middle must not leave the session held by this process until it ends
+            self._give_up()
+            raise
 
     async def __aenter__(self) -> Self:
         """Open the session without stopping the event loop."""
