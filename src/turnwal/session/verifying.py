@@ -11,7 +11,7 @@ Does not: write, own, or vouch for what follows a gap.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from turnwal.core.chain import EMPTY, Head, after, check_expected
 from turnwal.core.errors import HeadMismatch, SessionNotFound, TooNew
@@ -22,6 +22,9 @@ from turnwal.core.scan import Scan
 from turnwal.core.types import BOUNDARIES, TYPES, check_known
 from turnwal.session.opening import check_start
 from turnwal.store.protocol import Gap, Record, Store
+
+_PLAIN: Final = frozenset(type for type, fields in TYPES.items() if "format" not in fields)
+"""The types of which nothing is checked but their place: no format, and so no `open` and `waiting` either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,11 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         if event.seq == wanted and last is not None and last.event.seq == wanted - 1:
             passed = Head(wanted, event.prev)
         feed(event)
-        if event.type in BOUNDARIES:
-            _check_hint(scan, event)
-        if event.type not in TYPES or "format" in event.data:
-            newer = newer or _newer(event)
         events += 1
+        if event.type not in _PLAIN:
+            newer = newer or _newer(event)
+            if event.type in BOUNDARIES:
+                _check_hint(scan, event)
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
     return Report(
