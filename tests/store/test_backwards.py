@@ -19,7 +19,7 @@ def all_of(data: bytes) -> list[tuple[int, bytes | None]]:
 def test_segments_are_those_between_newlines_the_newest_first(pieces: list[bytes], first: int) -> None:
     data = b"\n".join(pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_FIRST_BYTES", first)
+        patch.setattr(module, "FIRST_BYTES", first)
         found = all_of(data)
 
     wanted = data.split(b"\n")
@@ -32,7 +32,7 @@ def test_segments_are_those_between_newlines_the_newest_first(pieces: list[bytes
 
 
 def test_a_long_segment_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FIRST_BYTES", 10)
+    monkeypatch.setattr(module, "FIRST_BYTES", 10)
     data = b"a\n" + b"x" * 100_000 + b"\nb\n"
     asked: list[tuple[int, int]] = []
 
@@ -47,7 +47,7 @@ def test_a_long_segment_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_segment_too_long_for_a_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINE_BYTES_MAX", 1000)
-    monkeypatch.setattr(module, "_FIRST_BYTES", 64)
+    monkeypatch.setattr(module, "FIRST_BYTES", 64)
     lines = lines_of(log_of(1))
     data = file_of(lines[:1]) + b"\0" * 5000 + b"\n" + file_of(lines[1:])
 

@@ -12,7 +12,7 @@ from turnwal.core.limits import LINE_BYTES_MAX, READ_BYTES
 from turnwal.core.line import Unreadable, read
 from turnwal.store.protocol import Record
 
-_FIRST_BYTES: Final = 16 * 1024
+FIRST_BYTES: Final = 16 * 1024
 """Most readers want a line or two."""
 
 
@@ -24,7 +24,7 @@ def backwards(read_at: Callable[[int, int], bytes], size: int) -> Iterator[tuple
     parts: list[bytes] = []
     held = 0
     end = start = size
-    length = _FIRST_BYTES
+    length = FIRST_BYTES
     while start > 0:
         start, until = max(0, start - length), start
         length = min(2 * length, READ_BYTES)

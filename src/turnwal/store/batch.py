@@ -20,14 +20,17 @@ from turnwal.core.limits import LINE_BYTES_MAX
 from turnwal.core.line import Unreadable
 
 
-class _Envelope(msgspec.Struct, gc=False):
-    """What the chain needs of a line; the data is skipped, not built."""
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line of which nothing is built but what the chain needs."""
 
     seq: int
     prev: str
     time: int
     type: str
     data: msgspec.Raw
+    run: str = ""
+    batch: int = 0
+    ignorable: bool = False
 
 
 _envelope = msgspec.json.Decoder(_Envelope).decode

@@ -54,7 +54,7 @@ class FileStore:
         self._disk = Disk() if disk is None else disk
         self._network = network
         self._local = False
-        self._claims: list[FileClaim] = []
+        self._claims: set[FileClaim] = set()
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> FileClaim:
         """Become the owner of a session; see `Store.claim`.
@@ -69,8 +69,8 @@ class FileStore:
         while True:
             claim = self._try_claim(session, paths, create=create, owner=owner)
             if claim is not None:
-                self._claims = [held for held in self._claims if not held.released]
-                self._claims.append(claim)
+                self._claims.difference_update([held for held in tuple(self._claims) if held.released])
+                self._claims.add(claim)
                 return claim
             if time.monotonic() >= deadline:
                 holder = self._holder(paths)
@@ -127,7 +127,7 @@ class FileStore:
 
     def close(self) -> None:
         """Release the claims that were taken through this store."""
-        for claim in self._claims:
+        for claim in tuple(self._claims):
             claim.release()
         self._claims.clear()
 

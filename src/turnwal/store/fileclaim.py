@@ -30,7 +30,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.limits import READ_BYTES
 from turnwal.core.line import GENESIS, Event, Unreadable, read
-from turnwal.store.backwards import newest_records
+from turnwal.store.backwards import FIRST_BYTES, newest_records
 from turnwal.store.batch import check_batch, check_head
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
@@ -236,12 +236,14 @@ class FileClaim:
         return newest_records(self._read_at, self._size)
 
     def _chunks(self, position: int) -> Iterator[bytes]:
+        length = FIRST_BYTES
         while position < self._size:
-            chunk = self._read_at(min(READ_BYTES, self._size - position), position)
+            chunk = self._read_at(min(length, self._size - position), position)
             if not chunk:
                 return
             yield chunk
             position += len(chunk)
+            length = min(2 * length, READ_BYTES)
 
     def _read_at(self, length: int, offset: int) -> bytes:
         return self._disk.read_at(self._descriptor, length, offset, self._path)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from turnwal.core.limits import READ_BYTES
-from turnwal.store.backwards import newest_records
+from turnwal.store.backwards import FIRST_BYTES, newest_records
 from turnwal.store.disk import Disk
 from turnwal.store.owner import own
 from turnwal.store.protocol import Record
@@ -54,9 +54,10 @@ class FileView:
 
     def chunks(self, position: int) -> Iterator[bytes]:
         """The bytes from a position to the end: of what was acknowledged, if this process owns the session."""
+        most = FIRST_BYTES
         while True:
             claim = own(self._inode)
-            length = READ_BYTES if claim is None else min(READ_BYTES, claim.size - position)
+            length = most if claim is None else min(most, claim.size - position)
             chunk = self._read_at(length, position) if length > 0 else b""
             if not chunk and claim is None:
                 self._unfinished = self.held()
@@ -66,6 +67,7 @@ class FileView:
                 return
             yield chunk
             position += len(chunk)
+            most = min(2 * most, READ_BYTES)
 
     def unfinished(self) -> bool:
         """Whether an owner may still be writing what stood behind the last newline when `chunks` ended."""

@@ -45,7 +45,7 @@ class _Shelf:
     def chunks(self, position: int) -> Iterator[bytes]:
         index = bisect_right(self.offsets, position) - 1
         while 0 <= index < len(self.lines):
-            yield self.lines[index][max(position - self.offsets[index], 0) :] + b"\n"
+            yield (self.lines[index] + b"\n")[max(position - self.offsets[index], 0) :]
             index += 1
 
 
@@ -66,6 +66,7 @@ class MemoryClaim:
         self._session = session
         self._epoch = memory.shelves[session].epoch
         self._pid = os.getpid()
+        self.released = False
 
     @property
     def session(self) -> str:
@@ -74,10 +75,10 @@ class MemoryClaim:
 
     def append(self, lines: Sequence[bytes], after: Head) -> None:
         """Keep a batch of lines, all or nothing; see `Claim.append`."""
+        if self._pid != os.getpid():
+            raise self._lost("this process was forked from the owner", "open the session in the child by itself")
         with self._memory.changed:
             shelf = self._memory.shelves[self._session]
-            if self._pid != os.getpid():
-                raise self._lost("this process was forked from the owner", "open the session in the child by itself")
             if shelf.owner is None or shelf.epoch != self._epoch:
                 raise self._lost("this claim was released or fenced off", "open the session anew")
             check_head(after, shelf.head, session=self._session)
@@ -86,9 +87,12 @@ class MemoryClaim:
 
     def release(self) -> None:
         """Give the session up; idempotent."""
+        if self._pid != os.getpid():
+            return
         with self._memory.changed:
+            self.released = True
             shelf = self._memory.shelves[self._session]
-            if shelf.epoch == self._epoch and self._pid == os.getpid():
+            if shelf.epoch == self._epoch:
                 shelf.owner = None
                 self._memory.changed.notify_all()
 
@@ -129,6 +133,7 @@ class MemoryStore:
             shelf.epoch += 1
             shelf.owner = told(describe(owner))
             claim = MemoryClaim(self._memory, session)
+            self._claims = [held for held in self._claims if not held.released]
             self._claims.append(claim)
             return claim
 
@@ -166,7 +171,9 @@ class MemoryStore:
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
-        yield from sorted(self._memory.shelves)
+        with self._memory.changed:
+            names = sorted(self._memory.shelves)
+        yield from names
 
     def close(self) -> None:
         """Release the claims taken through this door; the sessions stay for others."""

@@ -75,10 +75,13 @@ class Claim(Protocol):
     def append(self, lines: Sequence[bytes], after: Head) -> None:
         """Make a batch of lines durable, all or nothing, in order, behind the line that `after` names.
 
-        Returning means durable in the sense of the store's `durability`. Raises `OwnershipLost` when this is not the
-        owner (any more) or the session's head is not `after`: nothing was written. Raises `StoreFailed` or `StoreFull`
-        when the store could not: the outcome is unknown, and every later append raises `ClosedAfterFailure`. A failed
-        sync is never retried.
+        Returning means durable in the sense of the store's `durability`. Nothing was written when it raises
+        `OwnershipLost` (this is not the owner any more, or the session's head is not `after`), `Refused` or `OverLimit`
+        (the lines do not follow), `Damaged` (bytes behind `after` are no record, and the batch does not begin with the
+        `damage` event of exactly these, of kind `lost` where readable records stand in them), `DamagedStart` or
+        `TooNew` (of the first line: such a session is never written to). Raises `StoreFailed` or `StoreFull` when the
+        store could not: the outcome is unknown, and every later append raises `ClosedAfterFailure`. A failed sync is
+        never retried.
         """
         ...
 
@@ -115,9 +118,12 @@ class Store(Protocol):
         """Yield the records from a position on, and a `Gap` for bytes that are none and that no `damage` event covers.
 
         `after` is the head before the first of them; None at position 0. Reading needs no ownership and holds nobody
-        up. While an owner is alive, bytes that are not yet a whole line are not yielded. After a gap reading ends,
-        unless `past_damage` asks for every readable line behind it too. Raises `SessionNotFound`, `DamagedStart` when
-        the first line is unreadable, `TooNew`, and `OverLimit` naming the offset of a line that is too long.
+        up. While an owner is alive, bytes that are not yet a whole line are not yielded; the owner's own process sees
+        exactly what it was told is durable. After a gap reading ends. With `past_damage` a gap is told piece by piece:
+        a `Gap` wherever the chain breaks (of length 0 where no bytes stand between two lines; its `readable` counts
+        the records behind it, its `after` is the readable line before it), and every readable line as a record that
+        is not sound. Raises `SessionNotFound`, `DamagedStart` when the first line is unreadable, `TooNew`, and
+        `OverLimit` naming the offset of a line that is too long.
         """
         ...
 

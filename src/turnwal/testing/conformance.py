@@ -22,6 +22,7 @@ Does not: pull the plug. That an acknowledged line survives the machine needs th
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import NamedTuple, Protocol
@@ -574,7 +575,10 @@ def _a_forked_child_is_refused(storage: Storage) -> None:
         claim.append(_lines(log), EMPTY)
         head, start = log.head, len(log)
         _grow(log)
-        child = os.fork()
+        with warnings.catch_warnings():
+            # newer Pythons warn of threads that the child lacks; this child needs none
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:
             status = 1
             try:

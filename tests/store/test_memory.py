@@ -1,0 +1,74 @@
+"""Memory: what it has of a file, and what it needs of its own."""
+
+import pytest
+
+from tests.store.building import file_of, grow, head_of, lines_of, log_of, sound_lines
+from turnwal.core.chain import EMPTY, Head
+from turnwal.core.errors import OwnershipLost, Refused, SessionNotFound, TooNew
+from turnwal.store.memory import MemoryStore
+
+
+def test_positions_are_those_of_the_file_that_the_lines_would_make() -> None:
+    lines = lines_of(log_of())
+    store = MemoryStore()
+    store.claim("s").append(lines, EMPTY)
+
+    positions = [len(file_of(lines[:index])) for index in range(len(lines))]
+    assert [found.position for found in store.read("s")] == positions
+    end = len(file_of(lines))
+    assert list(store.read("s", end, after=head_of(lines))) == []
+    assert list(store.read("s", end + 5, after=head_of(lines))) == []
+    with pytest.raises(Refused):
+        list(store.read("s", 1))
+
+
+def test_reading_goes_on_into_what_is_appended_meanwhile() -> None:
+    log = log_of()
+    store = MemoryStore()
+    claim = store.claim("s")
+    claim.append(lines_of(log), EMPTY)
+    reading = store.read("s")
+    first = next(reading)
+    head = log.head
+    claim.append(grow(log, 2), head)
+
+    assert sound_lines([first, *reading]) == lines_of(log)
+
+
+def test_a_second_door_sees_the_same_and_closes_only_its_own() -> None:
+    store = MemoryStore()
+    other = MemoryStore(beside=store)
+    claim = store.claim("s")
+    other.claim("t")
+    other.close()
+
+    assert list(other.sessions()) == ["s", "t"]
+    assert other.probe("t").owner is None
+    claim.append(lines_of(log_of()), EMPTY)
+    store.close()
+    with pytest.raises(OwnershipLost):
+        claim.append(grow(log_of()), log_of().head)
+
+
+def test_a_line_of_a_newer_version_is_not_written_where_this_one_could_not_read_it() -> None:
+    store = MemoryStore()
+    claim = store.claim("s")
+    newer = lines_of(log_of(0))[0][:-1] + b',"signature":"x"}'
+
+    with pytest.raises(TooNew):
+        claim.append([newer], EMPTY)
+    assert list(store.read("s")) == []
+
+
+def test_a_head_with_another_count_is_another_head() -> None:
+    log = log_of()
+    claim = MemoryStore().claim("s")
+    claim.append(lines_of(log), EMPTY)
+
+    with pytest.raises(OwnershipLost):
+        claim.append([], Head(log.head.count + 1, log.head.hash))
+
+
+def test_only_what_is_there_can_be_stolen() -> None:
+    with pytest.raises(SessionNotFound):
+        MemoryStore().steal("s")
