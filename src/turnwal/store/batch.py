@@ -20,17 +20,14 @@ from turnwal.core.limits import LINE_BYTES_MAX
 from turnwal.core.line import Unreadable
 
 
-class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of which nothing is built but what the chain needs."""
+class _Envelope(msgspec.Struct, gc=False):
+    """What the chain needs of a line. Keys of a newer version pass: a log moves between stores whoever wrote it."""
 
     seq: int
     prev: str
     time: int
     type: str
     data: msgspec.Raw
-    run: str = ""
-    batch: int = 0
-    ignorable: bool = False
 
 
 _envelope = msgspec.json.Decoder(_Envelope).decode

@@ -69,8 +69,12 @@ class FileStore:
         while True:
             claim = self._try_claim(session, paths, create=create, owner=owner)
             if claim is not None:
-                self._claims.difference_update([held for held in tuple(self._claims) if held.released])
-                self._claims.add(claim)
+                try:
+                    self._claims.difference_update([held for held in tuple(self._claims) if held.released])
+                    self._claims.add(claim)
+                except BaseException:
+                    claim.release()
+                    raise
                 return claim
             if time.monotonic() >= deadline:
                 holder = self._holder(paths)
@@ -137,30 +141,33 @@ class FileStore:
 
     def _try_claim(self, session: str, paths: Paths, *, create: bool, owner: str) -> FileClaim | None:
         """Open and lock the file; None when somebody else holds it, or it was replaced meanwhile."""
-        with owners.claiming:
-            descriptor = self._disk.open(paths.log, write=True)
-            if descriptor is None:
-                if not create:
-                    raise self._not_found(session, "claim", paths.log)
-                descriptor = self._disk.create(paths.log)
-                if descriptor is None:
-                    return None
-            try:
-                claim = self._lock(session, paths, descriptor, owner)
-            except BaseException:
-                self._disk.close(descriptor)
-                raise
-            if claim is None:
-                self._disk.close(descriptor)
-                return None
+        claim: FileClaim | None = None
         try:
+            with owners.claiming:
+                descriptor = self._disk.open(paths.log, write=True)
+                if descriptor is None:
+                    if not create:
+                        raise self._not_found(session, "claim", paths.log)
+                    descriptor = self._disk.create(paths.log)
+                    if descriptor is None:
+                        return None
+                try:
+                    claim = self._lock(session, paths, descriptor, owner)
+                except BaseException:
+                    self._disk.close(descriptor)
+                    raise
+                if claim is None:
+                    self._disk.close(descriptor)
+                    return None
             if not claim.size:
                 self._sync_name(paths.log)
             claim.adopt()
+            self._disk.replace(paths.owner, owners.written(claim.description))
         except BaseException:
-            claim.release()
+            # whatever ends it, even Ctrl-C, does not leave the session held by this process
+            if claim is not None:
+                claim.release()
             raise
-        self._disk.replace(paths.owner, owners.written(claim.description))
         return claim
 
     def _lock(self, session: str, paths: Paths, descriptor: int, owner: str) -> FileClaim | None:
