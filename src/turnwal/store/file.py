@@ -144,13 +144,9 @@ class FileStore:
         claim: FileClaim | None = None
         try:
             with owners.claiming:
-                descriptor = self._disk.open(paths.log, write=True)
+                descriptor = self._descriptor(session, paths.log, create=create)
                 if descriptor is None:
-                    if not create:
-                        raise self._not_found(session, "claim", paths.log)
-                    descriptor = self._disk.create(paths.log)
-                    if descriptor is None:
-                        return None
+                    return None
                 try:
                     claim = self._lock(session, paths, descriptor, owner)
                 except BaseException:
@@ -169,6 +165,13 @@ class FileStore:
                 claim.release()
             raise
         return claim
+
+    def _descriptor(self, session: str, path: str, *, create: bool) -> int | None:
+        """Open the file, or make it; None when somebody else makes it at the same time."""
+        descriptor = self._disk.open(path, write=True)
+        if descriptor is None and not create:
+            raise self._not_found(session, "claim", path)
+        return self._disk.create(path) if descriptor is None else descriptor
 
     def _lock(self, session: str, paths: Paths, descriptor: int, owner: str) -> FileClaim | None:
         self._check_place(paths.log)
