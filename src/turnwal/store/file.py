@@ -155,6 +155,7 @@ class FileStore:
                 if claim is None:
                     self._disk.close(descriptor)
                     return None
+                owners.enter(claim.inode, claim)
             if not claim.size:
                 self._sync_name(paths.log)
             claim.adopt()
@@ -181,9 +182,7 @@ class FileStore:
         named = self._disk.status_of(paths.log)
         if named is None or (named.st_dev, named.st_ino) != (status.st_dev, status.st_ino):
             return None
-        claim = FileClaim(self._disk, descriptor, paths, session, owners.describe(owner))
-        owners.enter(claim.inode, claim)
-        return claim
+        return FileClaim(self._disk, descriptor, paths, session, owners.describe(owner))
 
     def _sync_name(self, path: str) -> None:
         """Make the name of an empty session durable; whoever made it may have died before it was."""
