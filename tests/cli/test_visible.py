@@ -217,13 +217,31 @@ def test_a_terminal_gets_colour_and_lines_that_fit(world: World) -> None:
         assert max(map(len, plain.splitlines())) <= 80
 
 
-def test_a_terminal_shows_the_whole_sentence_of_a_rule(world: World) -> None:
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_a_terminal_shows_the_whole_sentence_of_a_rule(world: World, columns: str) -> None:
     world.crashed()
 
-    code, text = on_terminal("plan", "crashed", COLUMNS="200")
+    code, text = on_terminal("plan", "crashed", COLUMNS=columns)
 
     assert code == 3
     assert "The call was dispatched, or may have been the one that was." in COLOUR.sub("", text)
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_a_narrow_terminal_cuts_neither_the_name_nor_the_state(world: World, columns: str) -> None:
+    world.crashed("c" * 20)
+    world.damaged("d" * 150)
+    world.clean("東京" * 40)
+
+    lines = COLOUR.sub("", on_terminal("ls", COLUMNS=columns)[1]).splitlines()
+
+    assert any(line.startswith("c" * 20 + " ") and "interrupted" in line for line in lines)
+    assert any(line.startswith("d" * 19 + "…  damaged") or "d" * 20 in line for line in lines)
+    assert any("readable records follow" in line for line in lines)
+    if columns == "80":
+        assert {
+            line.index(state) for line in lines for state in ("interrupted ", "damaged ") if state in line[:40]
+        } == {22}
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

@@ -91,25 +91,25 @@ def _print(told: "list[Glance]") -> None:
     from turnwal.cli.telling import moment, seqs_text
 
     columns = [
-        Column("session"),
+        Column("session", shrinks=True),
         Column("state"),
-        Column("events", right=True),
-        Column("open turns"),
-        Column("not started", right=True),
         Column("unknown", right=True),
-        Column("waiting", right=True),
+        Column("unstarted", right=True),
+        Column("waits", right=True),
+        Column("open", shrinks=True),
+        Column("events", right=True),
         Column("last event"),
-        Column("owner or problem"),
+        Column("owner or problem", below=True),
     ]
     rows: list[list[Span]] = [
         [
             glance.id,
             (glance.state, _STYLES.get(glance.state, "")),
-            str(glance.events),
-            seqs_text(glance.turns),
-            str(glance.not_started or ""),
             str(glance.owed - glance.not_started or ""),
+            str(glance.not_started or ""),
             str(glance.waiting or ""),
+            seqs_text(glance.turns),
+            str(glance.events),
             moment(glance.time),
             "; ".join(filter(None, (glance.owner, glance.problem))),
         ]

@@ -31,8 +31,10 @@ class Column:
 
     title: str
     right: bool = False
-    wrap: bool = False
-    """On a terminal the text goes on in the next line instead of being cut."""
+    shrinks: bool = False
+    """On a terminal that is too narrow the text is cut first."""
+    below: bool = False
+    """On a terminal that is too narrow the text goes below its row, whole. For the last column alone."""
 
 
 class Screen:
@@ -65,20 +67,13 @@ class Screen:
         if self._console is None:
             _plain_table(columns, [[visible(text) for text, _ in row] for row in cells])
             return
-        from rich.table import Table
-        from rich.text import Text
+        from turnwal.cli.grid import print_grid
 
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-        for column in columns:
-            table.add_column(
-                column.title,
-                justify="right" if column.right else "left",
-                no_wrap=not column.wrap,
-                overflow="fold" if column.wrap else "ellipsis",
-            )
-        for row in cells:
-            table.add_row(*(Text(visible(cut(text, _CELL_CHARS_MAX)), style=style) for text, style in row))
-        self._console.print(table)
+        print_grid(
+            self._console,
+            columns,
+            [[(visible(cut(text, _CELL_CHARS_MAX)), style) for text, style in row] for row in cells],
+        )
 
 
 def print_json(value: Any) -> None:

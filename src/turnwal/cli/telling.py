@@ -14,14 +14,14 @@ from turnwal.store.protocol import Gap
 SENTENCES: Final[Mapping[int, str]] = {rule.number: rule.sentence for rule in RULES}
 
 _COLUMNS: Final = (
-    Column("run"),
+    Column("run", shrinks=True),
     Column("call"),
-    Column("tool"),
+    Column("tool", shrinks=True),
     Column("class"),
     Column("rule", right=True),
-    Column("seqs"),
+    Column("seqs", shrinks=True),
     Column("retry"),
-    Column("why", wrap=True),
+    Column("why", below=True),
 )
 
 

@@ -72,7 +72,7 @@ class Shown:
         self._run = run
         self._scan = Scan()
         self._last: Record | None = None
-        self._gap: tuple[int, int] | None = None
+        self._gaps: set[int] = set()
 
     def header(self) -> None:
         """Print what state the session is in."""
@@ -107,8 +107,8 @@ class Shown:
 
     def _item(self, item: Record | Gap) -> None:
         if isinstance(item, Gap):
-            if self._gap != (item.position, item.length):
-                self._gap = item.position, item.length
+            if item.position not in self._gaps:
+                self._gaps.add(item.position)
                 self._form.gap(item)
             return
         event = item.event
