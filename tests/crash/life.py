@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import turnwal
 from tests.crash.marks import Marks
+from turnwal.core.errors import TurnwalError
 from turnwal.session.call import Call
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
@@ -169,17 +171,22 @@ class Life:
     def by_halves(self, session: Session) -> None:
         """As adapters write: dispatch, body, result; some calls are refused."""
         turn = session.open_turn(self.text())
-        step = turn.step().begin()
-        for call in step.assistant(self.asking(self.tools)):
-            if self.random.random() < 0.2:
-                call.reject("not now")
-            else:
-                call.dispatch()
-                call.result(self.act(*self.pauses(), key=call.key))
-            self.ack(session)
-        step.close()
-        self.answer(turn)
-        turn.close()
+        try:
+            step = turn.step().begin()
+            for call in step.assistant(self.asking(self.tools)):
+                if self.random.random() < 0.2:
+                    call.reject("not now")
+                else:
+                    call.dispatch()
+                    call.result(self.act(*self.pauses(), key=call.key))
+                self.ack(session)
+            step.close()
+            self.answer(turn)
+            turn.close()
+        except BaseException:
+            with suppress(TurnwalError):
+                turn.close("cancelled")
+            raise
         self.ack(session)
 
     def sub_run(self, session: Session) -> None:

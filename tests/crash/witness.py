@@ -41,8 +41,9 @@ class Totals:
 class Witness:
     """What is known of one session."""
 
-    def __init__(self, root: Path, session: str, totals: Totals) -> None:
+    def __init__(self, root: Path, session: str, totals: Totals, *, name: str = "") -> None:
         self.id = session
+        self.name = name or session
         self.totals = totals
         self.path = root / "sessions" / f"{session}.jsonl"
         self.acks = root / f"{session}.acks"
@@ -56,7 +57,7 @@ class Witness:
         """The calls that recovery, not a life, answered."""
 
     def say(self, what: str) -> None:
-        self.totals.violation(self.id, what)
+        self.totals.violation(self.name, what)
 
     def look(self) -> Reading:
         """Read the file again; what was there must still be there, byte for byte."""

@@ -227,7 +227,7 @@ class Journal:
         ) from self._failure
 
     def close(self) -> None:
-        """Accept nothing more and give the session up. Does not flush. Idempotent: one that was interrupted is repeated."""
+        """Accept nothing more and give the session up. Does not flush; may be repeated when it was interrupted."""
         self._closed = True
         self._claim.release()
         self._given_up = True

@@ -1,0 +1,211 @@
+"""Ctrl-C at random instants: a real SIGINT to a process whose main thread writes a session.
+
+Afterwards the session is usable or closed, never stuck: the next verb works, or raises that the session is closed. In
+the same process the session opens again, and what it says is held against the marks, as after a kill.
+"""
+
+import asyncio
+import faulthandler
+import json
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.crash import forking, marks
+from tests.crash.life import Life
+from tests.crash.marks import Marks
+from tests.crash.witness import Totals, Witness
+from turnwal.core.errors import ClosedAfterFailure, SessionClosed
+from turnwal.session.session import Session
+from turnwal.session.sessions import Sessions
+from turnwal.store.file import FileStore
+
+WITHIN_S: Final = 0.05
+STUCK_S: Final = 20.0
+SYNC_KINDS: Final = ("serial", "side_by_side", "side_by_side", "by_halves", "sub_run", "approval")
+ASYNC_KINDS: Final = ("asynchronous", "gathered")
+AGAIN_SHARE: Final = 0.5
+AGAIN_WITHIN_S: Final = 0.003
+"""Who presses Ctrl-C presses it twice; the second comes while the first is being dealt with."""
+SIGNALS_MAX: Final = 2
+MODES: Final = ("inside", "outside", "async_inside", "async_outside")
+"""Where the application catches it: inside the session's block, or around it."""
+SETTLE_S: Final = 0.01
+"""A body in a thread may still be in its effect when the session is closed; its mark comes within this time."""
+
+
+@dataclass
+class Interrupted:
+    """What a campaign of interrupts saw."""
+
+    interrupts: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    """`usable`, `closed`, or `outside` where the block was left."""
+    stuck: int = 0
+    totals: Totals = field(default_factory=Totals)
+
+
+class Interruptible(Life):
+    """A life that is interrupted once, and then looks at what it has."""
+
+    def __init__(self, root: Path, session: str, seed: str, mode: str) -> None:
+        kinds = ASYNC_KINDS if mode.startswith("async") else SYNC_KINDS
+        super().__init__(root, session, seed, kinds=kinds)
+        self.mode = mode
+        self.how = ""
+        self.reopened = False
+        self.report = Marks(root / f"{session}.report")
+
+    def be_interrupted(self, store: FileStore) -> None:
+        """Live until Ctrl-C comes, then say how it went."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        faulthandler.register(signal.SIGUSR1)
+        self.report.write(json.dumps({"ready": True}))
+        sessions = Sessions(store)
+        for _ in range(SIGNALS_MAX + 1):
+            try:
+                self.go_on(sessions)
+                break
+            except KeyboardInterrupt:
+                continue
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.report.write(json.dumps({"how": self.how, "reopened": self.reopened}))
+
+    def go_on(self, sessions: Sessions) -> None:
+        """Live until an interrupt has come, then open the session again. Another interrupt may come at any time."""
+        while not self.how:
+            try:
+                self.live_until_interrupted(sessions)
+            except BaseException as error:
+                if not came_of_interrupt(error):
+                    raise
+                self.left_block()
+        while not self.reopened:
+            with suppress(KeyboardInterrupt):
+                self.open_again(sessions)
+
+    def left_block(self) -> None:
+        """An interrupt came out of the session's block; what was found inside before counts."""
+        self.how = self.how or "outside"
+
+    def live_until_interrupted(self, sessions: Sessions) -> None:
+        if self.mode.endswith("inside"):
+            self.inside(sessions)
+        else:
+            self.outside(sessions)
+
+    def inside(self, sessions: Sessions) -> None:
+        """Catch it while the session is open, and go on."""
+        with sessions.session(self.id, wait=5.0) as session:
+            try:
+                while True:
+                    self.turn(session)
+            except BaseException as error:
+                if not came_of_interrupt(error):
+                    raise
+                self.how = self.try_again(session)
+
+    def outside(self, sessions: Sessions) -> None:
+        """Let it leave the block."""
+        if self.mode == "async_outside":
+            asyncio.run(self.alive(sessions))
+        with sessions.session(self.id, wait=5.0) as session:
+            while True:
+                self.turn(session)
+
+    async def alive(self, sessions: Sessions) -> None:
+        async with sessions.session(self.id, wait=5.0) as session:
+            while True:
+                await self.aconverse(session, gathered=self.random.random() < 0.5)
+
+    def try_again(self, session: Session) -> str:
+        """The next verbs of an application that goes on after Ctrl-C."""
+        try:
+            with session.turn(user="again") as turn, turn.step() as step:
+                step.assistant(self.saying())
+            self.ack(session)
+        except (ClosedAfterFailure, SessionClosed):
+            return "closed"
+        return "usable"
+
+    def open_again(self, sessions: Sessions) -> None:
+        with sessions.session(self.id) as session:
+            self.ack(session)
+        self.reopened = True
+
+
+class Interrupts:
+    """One run from one seed; only the instants are not its own."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(f"interrupts {seed}")
+        self.seen = Interrupted()
+        self.root = Path(tempfile.mkdtemp(prefix="turnwal-interrupts-"))
+
+    def run(self, interrupts: int) -> Interrupted:
+        for number in range(interrupts):
+            self.interrupt_once(f"i{number}", MODES[number % len(MODES)])
+        return self.seen
+
+    def interrupt_once(self, session: str, mode: str) -> None:
+        """One process, one SIGINT, one look at what is left."""
+        store = FileStore(self.root / "sessions")
+        witness = Witness(self.root, session, self.seen.totals)
+        errors = self.root / f"{session}.errors"
+        report = self.root / f"{session}.report"
+        life = Interruptible(self.root, session, f"{self.seed} {session}", mode)
+        pid = forking.fork(lambda: life.be_interrupted(store), errors)
+        _until(lambda: bool(marks.lines(report)))
+        code = forking.wait_for(pid, self.random.uniform(0, WITHIN_S))
+        if code is None:
+            os.kill(pid, signal.SIGINT)
+            self.seen.interrupts += 1
+            if self.random.random() < AGAIN_SHARE:
+                code = forking.wait_for(pid, self.random.uniform(0, AGAIN_WITHIN_S))
+                if code is None:
+                    os.kill(pid, signal.SIGINT)
+                    self.seen.interrupts += 1
+            code = forking.wait_for(pid, STUCK_S) if code is None else code
+        if code is None:
+            self.seen.stuck += 1
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(0.2)
+            code = forking.end(pid, signal.SIGKILL, 0)
+        said: dict[str, Any] = {}
+        for line in marks.lines(report):
+            said |= json.loads(line)
+        self.seen.ends[f"{mode}: {said.get('how', 'stuck')}"] += 1
+        if code != 0 or not said.get("reopened"):
+            witness.say(f"{mode}: it ended with {code} after {said}: " + " | ".join(marks.lines(errors)[-60:]))
+        witness.after_death(Sessions(store))
+        witness.after_recovery(Sessions(store))
+        witness.conclude()
+
+    def clear(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self.root)
+
+
+def came_of_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind it: `threading` may turn one into 'release unlocked lock'."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__ if isinstance(error, RuntimeError) else None
+    return error is not None
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + STUCK_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError("a child did not begin")
+        time.sleep(0.001)
