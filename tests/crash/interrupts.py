@@ -62,12 +62,13 @@ class Interruptible(Life):
         super().__init__(root, session, seed, kinds=kinds)
         self.mode = mode
         self.how = ""
+        self.signals = 0
         self.reopened = False
         self.report = Marks(root / f"{session}.report")
 
     def be_interrupted(self, store: FileStore) -> None:
         """Live until Ctrl-C comes, then say how it went."""
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, self.interrupt)
         faulthandler.register(signal.SIGUSR1)
         self.report.write(json.dumps({"ready": True}))
         sessions = Sessions(store)
@@ -78,11 +79,16 @@ class Interruptible(Life):
             except KeyboardInterrupt:
                 continue
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.report.write(json.dumps({"how": self.how, "reopened": self.reopened}))
+        self.report.write(json.dumps({"how": self.how or "outside", "reopened": self.reopened}))
+
+    def interrupt(self, *_: object) -> None:
+        """What Python's own handler does, and a count."""
+        self.signals += 1
+        raise KeyboardInterrupt
 
     def go_on(self, sessions: Sessions) -> None:
         """Live until an interrupt has come, then open the session again. Another interrupt may come at any time."""
-        while not self.how:
+        while not self.signals:
             try:
                 self.live_until_interrupted(sessions)
             except BaseException as error:
@@ -94,7 +100,7 @@ class Interruptible(Life):
                 self.open_again(sessions)
 
     def left_block(self) -> None:
-        """An interrupt came out of the session's block; what was found inside before counts."""
+        """An interrupt came out of the session's block; what was found inside counts before it."""
         self.how = self.how or "outside"
 
     def live_until_interrupted(self, sessions: Sessions) -> None:

@@ -1,5 +1,6 @@
 """A turn, a step or an ownership that nobody has a handle of any more does not stay behind."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -118,6 +119,28 @@ class StubbornStore(WrappedStore):
 def test_an_interrupt_while_the_session_is_given_up_does_not_leave_it_held(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), Sessions(StubbornStore(tmp_path)).session("s") as session:
         take_turn(session)
+
+    with Sessions(FileStore(tmp_path)).session("s") as session:
+        take_turn(session)
+
+
+class InterruptedPool:
+    """A pool in whose `submit` Ctrl-C comes: asyncio raises the second one wherever the loop's thread is."""
+
+    def submit(self, *_: object) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_an_async_block_is_left_does_not_leave_the_session_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave() -> None:
+        async with Sessions(FileStore(tmp_path)).session("s") as session:
+            take_turn(session)
+            monkeypatch.setattr("turnwal.session.session.barrier_pool", InterruptedPool)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(leave())
 
     with Sessions(FileStore(tmp_path)).session("s") as session:
         take_turn(session)

@@ -194,6 +194,10 @@ class Session:
         except TurnwalError:
             if kind is None:
                 raise
+        except (KeyboardInterrupt, SystemExit):
+            # unlike a cancelled wait, this may have come before the closing was under way
+            self._give_up()
+            raise
 
     @property
     def closed(self) -> bool:
@@ -437,7 +441,7 @@ class Session:
         future: Future[T] = barrier_pool().submit(work)
         try:
             return await asyncio.shield(asyncio.wrap_future(future))
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             if undo is not None:
                 future.add_done_callback(lambda done: None if done.cancelled() or done.exception() else undo())
             raise
