@@ -8,7 +8,7 @@ from turnwal.core.chain import EMPTY, after
 from turnwal.core.line import make
 from turnwal.core.log import draft
 
-PAYLOAD = "y" * 760
+PAYLOAD = "y" * 2_050
 TURN = 8
 """Events of one turn."""
 

@@ -36,6 +36,8 @@ def told(repair: Repair) -> dict[str, Any]:
             found |= {"outcome": data["outcome"]}
         case "turn_end":
             found |= {"reason": data["reason"], "turn": data.get("turn")}
+        case other:
+            raise AssertionError(f"recovery appends no {other}")
     return found
 
 

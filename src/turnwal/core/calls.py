@@ -3,16 +3,12 @@
 Plain records: the scan changes them, the rules read them, nobody else holds them.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from turnwal.core import keys
-from turnwal.core.line import compact
-
-Question = Literal["pending", "granted", "denied", "void"]
-Dispatch = Literal["durable", "none"]
+from turnwal.core.values import Dispatch, Question
 
 
 @dataclass(slots=True, eq=False)
@@ -202,44 +198,3 @@ class Run:
             yield from turn.calls.values()
         yield from self.outside.calls.values()
         yield from self.kept.values()
-
-
-def arguments_of(part: Mapping[str, Any]) -> str | None:
-    """The arguments of a call as text: as the model wrote them, or our own compact form; blank counts as `{}` (F36)."""
-    arguments = part.get("arguments")
-    if arguments is None:
-        return None
-    if not isinstance(arguments, str):
-        return compact(arguments)
-    if part.get("format") != "text" and not arguments.strip():
-        return "{}"
-    return arguments
-
-
-def parse_arguments(arguments: str | None) -> dict[str, Any] | None:
-    """The arguments as an object, or None when they do not parse to one (F30). Absent ones are `{}`."""
-    if arguments is None or not arguments.strip():
-        return {}
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def id_of(data: Mapping[str, Any]) -> str:
-    """The provider's id; absent counts as empty."""
-    value = data.get("id")
-    return value if isinstance(value, str) else ""
-
-
-def name_of(data: Mapping[str, Any]) -> str | None:
-    """The tool's name, or None."""
-    value = data.get("name")
-    return value if isinstance(value, str) else None
-
-
-def is_synthetic(data: Mapping[str, Any]) -> bool:
-    """Whether recovery or a live closer made the event."""
-    metadata = data.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("synthetic") is True

@@ -119,9 +119,12 @@ def _escape(line: bytes) -> bytes:
 
 def _suspicious(line: bytes) -> bool:
     """Whether the nesting or an integer on the line *may* be over its limit; cheap, and never wrong about *no*."""
-    return line.count(b"{") + line.count(b"[") > NESTING_MAX or (
-        len(line) > INTEGER_DIGITS_MAX and _LONG_INTEGER.search(line) is not None
-    )
+    size = len(line)
+    if size <= 2 * NESTING_MAX:
+        return False
+    # removing the brackets counts them at the speed of memchr, several times that of bytes.count
+    brackets = 2 * size - len(line.replace(b"{", b"")) - len(line.replace(b"[", b""))
+    return brackets > NESTING_MAX or (size > INTEGER_DIGITS_MAX and _LONG_INTEGER.search(line) is not None)
 
 
 def _plain(data: object) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from turnwal.core.findings import Finding
 from turnwal.core.limits import NESTING_MAX
 from turnwal.core.line import Event
 from turnwal.core.rules import judge, retry_of, text_for_model
-from turnwal.core.scan import Scan, note_dangling, note_unrequested
+from turnwal.core.scan import Scan
+from turnwal.core.state import State
+from turnwal.core.structure import note_dangling, note_unrequested
 from turnwal.core.types import check_known
 
 _DEPTH_MAX: Final = NESTING_MAX - 2
@@ -122,7 +124,7 @@ def scan_of(source: Iterable[Event]) -> Scan:
     return scan
 
 
-def plan_of(scan: Scan, *, strict: bool = False) -> Plan:
+def plan_of(scan: State, *, strict: bool = False) -> Plan:
     """The plan for a log that ends where the scan stands."""
     repairs: list[Repair] = []
     still_open = scan.open_seqs()
@@ -134,7 +136,7 @@ def plan_of(scan: Scan, *, strict: bool = False) -> Plan:
 
 
 def close_turn(
-    scan: Scan,
+    scan: State,
     run: Run,
     turn: Turn,
     *,
@@ -166,7 +168,7 @@ def owed_calls(turn: Turn) -> list[Call]:
     return [turn.calls[key] for key in sorted(turn.calls) if turn.calls[key].owed]
 
 
-def answer(scan: Scan, run: Run, turn: Turn, call: Call, *, interrupted: bool, strict: bool = False) -> Repair:
+def answer(scan: State, run: Run, turn: Turn, call: Call, *, interrupted: bool, strict: bool = False) -> Repair:
     """The synthetic result of an owed call, with its class; `interrupted` has its text say that the turn was."""
     verdict = judge(scan, turn, call, strict=strict)
     retry = retry_of(call, verdict)
@@ -204,7 +206,7 @@ def void(run: Run, call: Call) -> Repair:
     return Repair("approval_response", run.name, data, None, because)
 
 
-def final_findings(scan: Scan) -> list[Finding]:
+def final_findings(scan: State) -> list[Finding]:
     """The findings of a log that ends where the scan stands."""
     findings = scan.findings.copy()
     for run in scan.runs.values():

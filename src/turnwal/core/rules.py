@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from turnwal.core.calls import Call, Turn, parse_arguments
-from turnwal.core.scan import Scan
+from turnwal.core.calls import Call, Turn
+from turnwal.core.state import State
+from turnwal.core.values import parse_arguments
 
 Risk = Literal["tool_not_started", "tool_outcome_unknown"]
 Basis = Literal["declared", "inferred"]
@@ -23,7 +24,7 @@ UNKNOWN: Final[Risk] = "tool_outcome_unknown"
 class Lost:
     """An owed call with what surrounds it."""
 
-    scan: Scan
+    scan: State
     turn: Turn
     call: Call
 
@@ -143,7 +144,7 @@ class Verdict:
     because: tuple[int, ...]
 
 
-def judge(scan: Scan, turn: Turn, call: Call, *, strict: bool = False) -> Verdict:
+def judge(scan: State, turn: Turn, call: Call, *, strict: bool = False) -> Verdict:
     """The class of an owed call. `strict` says *unknown* wherever the table would only infer *not started*."""
     lost = Lost(scan, turn, call)
     for rule in RULES:

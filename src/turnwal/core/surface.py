@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from turnwal.core import keys
-from turnwal.core.calls import id_of
 from turnwal.core.errors import InvalidEvent
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
 from turnwal.core.types import SURFACE, is_range
+from turnwal.core.values import id_of
 
 
 class Surface:

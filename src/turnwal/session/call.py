@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from turnwal.core import calls, keys
+from turnwal.core import calls, keys, values
 from turnwal.core.errors import Refused, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer
@@ -59,7 +59,7 @@ class Call:
     @property
     def args(self) -> dict[str, Any] | None:
         """The arguments as an object, or None when they do not parse to one (F30)."""
-        return calls.parse_arguments(self.arguments)
+        return values.parse_arguments(self.arguments)
 
     @property
     def answered(self) -> bool:
@@ -364,7 +364,7 @@ class Call:
     def _state(self) -> calls.Call | None:
         return self._session._scan.run(self.run_name).find(self._key)  # noqa: SLF001
 
-    def _question(self, state: calls.Call) -> calls.Question | None:
+    def _question(self, state: calls.Call) -> values.Question | None:
         """What became of its approval; a scan of the open part may have begun after it was asked for."""
         return state.question if state.question is not None else self._asked_before
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turnwal.core import keys
-from turnwal.core.calls import Run, id_of
+from turnwal.core.calls import Run
 from turnwal.core.errors import Refused
-from turnwal.core.pairing import matches
-from turnwal.core.scan import Scan, anything
+from turnwal.core.pairing import anything, matches
+from turnwal.core.scan import Scan
+from turnwal.core.values import id_of
 
 _OWN: Final = frozenset({"session_start", "session_resume", "session_fork", "session_copied", "damage"})
 

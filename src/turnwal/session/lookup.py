@@ -3,11 +3,10 @@
 from dataclasses import dataclass, field
 
 from turnwal.core import keys
-from turnwal.core.calls import Question, arguments_of, id_of, name_of
 from turnwal.core.chain import digest
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
-from turnwal.core.scan import decision_of
+from turnwal.core.values import Question, arguments_of, decision_of, id_of, name_of
 from turnwal.store.protocol import Store
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from turnwal.core import calls, keys
+from turnwal.core import calls, keys, values
 from turnwal.core.errors import InvalidEvent, Refused, SessionClosed, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer, void
@@ -180,9 +180,9 @@ class Step:
                 found = Found(
                     key,
                     run=self.turn.run_name,
-                    id=calls.id_of(part),
-                    name=calls.name_of(part),
-                    arguments=calls.arguments_of(part),
+                    id=values.id_of(part),
+                    name=values.name_of(part),
+                    arguments=values.arguments_of(part),
                     free_text=part.get("format") == "text",
                     idempotency_key=keys.idempotency_key(line_hash, keys.index_of(key)),
                 )
@@ -208,5 +208,5 @@ def _message_data(message: object) -> dict[str, Any]:
     parts = [dict(part) if isinstance(part, Mapping) else part for part in message["parts"]]
     for part in parts:
         if isinstance(part, dict) and part.get("type") == "tool_call" and part.get("format") != "text":
-            part["arguments"] = calls.arguments_of(part) or "{}"
+            part["arguments"] = values.arguments_of(part) or "{}"
     return {**message, "parts": parts}

@@ -7,9 +7,9 @@ idempotent, open world. Only what the application declares here softens any advi
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
-from turnwal.core.calls import parse_arguments
 from turnwal.core.errors import Refused
 from turnwal.core.line import compact
+from turnwal.core.values import parse_arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 Tools = Mapping[str, Callable[..., Any]] | Callable[..., Any]

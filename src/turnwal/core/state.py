@@ -1,0 +1,76 @@
+"""What a scan holds: the runs with what is open in them, the findings, and what befell the log itself."""
+
+from typing import Any, Final
+
+from turnwal.core import keys
+from turnwal.core.calls import Run, Turn
+from turnwal.core.findings import Findings
+from turnwal.core.line import Event
+
+RETRY_FROM: Final = 2
+"""The first attempt that is a repeat: it is closed by an outcome, never by a second result."""
+
+
+class State:
+    """The state of a log up to the last event that was read."""
+
+    def __init__(self) -> None:
+        """Begin with nothing read."""
+        self.runs: dict[str, Run] = {}
+        self.findings = Findings()
+        self.first_seq: int | None = None
+        self.last_seq = -1
+        self.time = 0
+        """Time of the last event that is neither `session_resume` nor `damage`."""
+        self.torn_after = -1
+        """The last record before the newest torn bytes, which may hold an unacknowledged record."""
+        self.lost_after = -1
+        """The last record before the newest bytes that may have held an acknowledged record."""
+        self.torn_seq = self.lost_seq = -1
+        self.copied_seq = -1
+        self.pairs: list[tuple[int, int]] | None = None
+        """When a list: gets the key and the seq of each result that answers a call."""
+        self.asks: list[tuple[int, int]] | None = None
+        """When a list: gets the key and the seq of each message that asks for a call, repeats included."""
+        self.asked_last: dict[int, int] = {}
+        """Of the last assistant message: part index to packed key of the call that the part asks for."""
+
+    def run(self, name: str) -> Run:
+        """The run of that name, made when it is new."""
+        run = self.runs.get(name)
+        if run is None:
+            run = self.runs[name] = Run(name)
+        return run
+
+    def open_turns(self) -> list[tuple[Run, Turn]]:
+        """Every open turn with its run: sub-runs first, the latest first, then `main`; in each the innermost first."""
+        busy = [run for run in self.runs.values() if run.turns]
+        busy.sort(key=lambda run: (run.name == "main", -run.turns[0].seq))
+        return [(run, turn) for run in busy for turn in reversed(run.turns)]
+
+    def open_seqs(self) -> list[int]:
+        """The seqs of the open turns of all runs, ascending: what a boundary records as `open`."""
+        return sorted(turn.seq for run in self.runs.values() for turn in run.turns)
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """What a boundary records as `waiting`: call, id, name, and the run where it is not `main`."""
+        found = [
+            (call.key, call.named() | ({} if run.name == "main" else {"run": run.name}))
+            for run in self.runs.values()
+            for call in run.unanswered()
+            if call.waiting is not None
+        ]
+        return [named for _, named in sorted(found, key=lambda pair: pair[0])]
+
+
+def named_key(scan: State, run: Run, event: Event) -> int | None:
+    """The key that an event names; noted where its run has no such call."""
+    name = event.data.get("call")
+    if name is None:
+        return None
+    key = keys.parse(name)
+    if key is None or (key not in run.known and keys.seq_of(key) >= (scan.first_seq or 0)):
+        scan.findings.add(
+            "unknown_call", (event.seq,), f"{event.type} names the call {name!r}, which run {run.name!r} has not"
+        )
+    return key
