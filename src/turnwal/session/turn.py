@@ -181,6 +181,9 @@ class Turn:
         except TurnwalError:
             if kind is None:
                 raise
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            self._session.close_orphan(lambda: self.note_close("cancelled"), interrupt)
+            raise
 
     @property
     def _name(self) -> str:
