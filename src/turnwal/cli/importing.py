@@ -41,7 +41,7 @@ def importing(*, file: str, session: str | None, store: str | None, as_json: boo
 
             head = target.sessions.take_in(target.id, lines_of(source, source.session))
     if torn:
-        note(f"the torn tail of {torn:,} bytes was left out")
+        note(f"the torn tail of {torn:,} bytes is no line; a damage event stands in its place")
     if as_json:
         print_json({"session": target.name, "events": head.count, "head": str(head), "left_out_bytes": torn})
     else:

@@ -7,7 +7,7 @@ from turnwal.core.calls import Call, Run
 from turnwal.core.line import Event
 from turnwal.core.pairing import anything, matches
 from turnwal.core.state import RETRY_FROM, State, named_key
-from turnwal.core.values import content_of, decision_of, id_of, is_synthetic, name_of
+from turnwal.core.values import attempt_of, content_of, decision_of, id_of, is_synthetic, name_of
 
 
 def tool_result(scan: State, event: Event, run: Run) -> None:
@@ -38,7 +38,7 @@ def tool_result(scan: State, event: Event, run: Run) -> None:
 
 def tool_outcome(_: State, event: Event, run: Run) -> None:
     """Close the attempt that the outcome is about."""
-    number = event.data.get("attempt", 1)
+    number = attempt_of(event.data)
     if number < RETRY_FROM:
         return
     key, id = keys.parse(event.data.get("call")), id_of(event.data)

@@ -5,7 +5,7 @@ from turnwal.core.calls import Attempt, Call, Run, Turn
 from turnwal.core.line import Event
 from turnwal.core.pairing import matches
 from turnwal.core.state import RETRY_FROM, State, named_key
-from turnwal.core.values import arguments_of, id_of, name_of
+from turnwal.core.values import arguments_of, attempt_of, id_of, name_of, object_of, text_of
 
 
 def tool_call(scan: State, event: Event, run: Run) -> None:
@@ -14,7 +14,7 @@ def tool_call(scan: State, event: Event, run: Run) -> None:
     turn = run.turn
     if turn.first_dispatch is None:
         turn.first_dispatch = event.seq
-    attempt = data.get("attempt", 1)
+    attempt = attempt_of(data)
     if attempt >= RETRY_FROM:
         key = _retried(scan, event, run)
         turn.attempts[key, attempt] = Attempt(key, id_of(data), name_of(data), attempt, event.seq)
@@ -92,9 +92,9 @@ def _dispatched(event: Event, run: Run, turn: Turn, call: Call) -> None:
     call.dispatched = event.seq
     call.name = call.name if call.name is not None else name_of(data)
     call.arguments = call.arguments if call.arguments is not None else arguments_of(data)
-    call.hints, call.hints_from = data.get("hints"), data.get("hints_from")
+    call.hints, call.hints_from = object_of(data, "hints"), data.get("hints_from")
     call.keyed = data.get("keyed") is True
-    call.idempotency_key, call.child = data.get("key"), data.get("child")
+    call.idempotency_key, call.child = text_of(data, "key"), object_of(data, "child")
     turn.dispatched.add(call.fingerprint())
     if not call.requested and call.key not in run.known:
         turn.unrequested.setdefault(call.key, event.seq)

@@ -61,8 +61,9 @@ class Scan(State):
         self.first_seq = event.seq
         if event.seq == 0 or event.type not in BOUNDARIES:
             return
-        for entry in event.data.get("waiting", ()):
-            key = keys.parse(entry.get("call"))
+        waiting = event.data.get("waiting")
+        for entry in waiting if isinstance(waiting, list) else ():
+            key = keys.parse(entry.get("call")) if isinstance(entry, dict) else None
             if key is not None and keys.seq_of(key) < event.seq:
                 run = self.run(entry["run"] if isinstance(entry.get("run"), str) else "main")
                 call = Call(key, id_of(entry), name_of(entry), None, waiting=event.seq, asked_at=keys.seq_of(key))

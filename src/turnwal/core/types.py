@@ -59,7 +59,8 @@ def _anything(_: object) -> bool:
     return True
 
 
-def _seqs(value: object) -> bool:
+def is_seqs(value: object) -> bool:
+    """Whether a value is a list of seqs."""
     return isinstance(value, list) and all(map(_natural, value))
 
 
@@ -78,12 +79,12 @@ _KINDS: Final[Mapping[_Check, str]] = {
     _number: "a number",
     _boolean: "true or false",
     _object: "an object",
-    _seqs: "a list of seqs",
+    is_seqs: "a list of seqs",
     _objects: "a list of objects",
     _text_or_object: "text or an object",
 }
 
-_HINT: Final[dict[str, _Check]] = {"open": _seqs, "waiting": _objects}
+_HINT: Final[dict[str, _Check]] = {"open": is_seqs, "waiting": _objects}
 _CALL: Final[dict[str, _Check]] = {"call": _text, "id": _text, "name": _text}
 _OPENING: Final[dict[str, _Check]] = {"format": _natural, "writer": _object, "store": _object}
 
@@ -123,7 +124,7 @@ TYPES: Final[Mapping[str, Mapping[str, _Check]]] = {
         "sha256": _text,
         "kind": _text,
         "raw": _text,
-        "lost": _seqs,
+        "lost": is_seqs,
     },
     "checkpoint": {},
     "erasure": {},
@@ -207,7 +208,7 @@ def _check_parts(type: str, parts: object) -> None:
 
 def is_range(value: object) -> bool:
     """Whether a value is a `replace`: two seqs, the first not above the second."""
-    return isinstance(value, list) and len(value) == 2 and _seqs(value) and value[0] <= value[1]  # noqa: PLR2004
+    return isinstance(value, list) and len(value) == 2 and is_seqs(value) and value[0] <= value[1]  # noqa: PLR2004
 
 
 def _refuse(type: str, path: str, value: object, wanted: str) -> None:

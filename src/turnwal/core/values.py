@@ -49,7 +49,12 @@ def id_of(data: Mapping[str, Any]) -> str:
 
 def name_of(data: Mapping[str, Any]) -> str | None:
     """The tool's name, or None."""
-    value = data.get("name")
+    return text_of(data, "name")
+
+
+def text_of(data: Mapping[str, Any], name: str) -> str | None:
+    """A field that holds text, or None."""
+    value = data.get(name)
     return value if isinstance(value, str) else None
 
 
@@ -61,17 +66,21 @@ def is_synthetic(data: Mapping[str, Any]) -> bool:
 
 def asking_parts(event: Event) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The parts of a message that ask for calls, with their index."""
-    for index, part in enumerate(event.data.get("parts", ())):
-        if part.get("type") == "tool_call":
-            yield index, part
+    parts = event.data.get("parts")
+    if isinstance(parts, list):
+        for index, part in enumerate(parts):
+            if isinstance(part, dict) and part.get("type") == "tool_call":
+                yield index, part
 
 
 def content_of(data: Mapping[str, Any]) -> int:
     """A hash of what a result says, never 0."""
     parts = data.get("parts")
-    if isinstance(parts, list) and len(parts) == 1 and parts[0].keys() == _TEXT_PART:
-        return hash((parts[0]["content"], data.get("is_error", False))) or 1
-    content = [data.get("parts", []), data.get("is_error", False)]
+    if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict) and parts[0].keys() == _TEXT_PART:
+        text = parts[0]["content"]
+        if isinstance(text, str):
+            return hash((text, data.get("is_error") is True)) or 1
+    content = [data.get("parts", []), data.get("is_error") is True]
     try:
         return hash(_encode(content)) or 1
     except (ValueError, OverflowError, RecursionError):  # lone surrogates, integers of thousands of digits
@@ -111,6 +120,17 @@ def decision_of(data: Mapping[str, Any]) -> Question:
             return "void"
         case _:
             return "granted"
+
+
+def attempt_of(data: Mapping[str, Any]) -> int:
+    """Which attempt a dispatch or outcome is about; 1 where it does not say."""
+    return number_of(data, "attempt") or 1
+
+
+def object_of(data: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """A field that holds an object, or None."""
+    value = data.get(name)
+    return value if isinstance(value, dict) else None
 
 
 def number_of(data: Mapping[str, Any], name: str) -> int | None:

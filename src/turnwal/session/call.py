@@ -401,7 +401,7 @@ class Call:
         """Whether the call has a result that only stands in for a lost one."""
         if self._result is None:
             return False
-        metadata = self._result.data.get("metadata", {})
+        metadata = values.object_of(self._result.data, "metadata") or {}
         return metadata.get("synthetic") is True or "risk" in metadata
 
     def _check_repeatable(self) -> None:

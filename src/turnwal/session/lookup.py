@@ -6,7 +6,7 @@ from turnwal.core import keys
 from turnwal.core.chain import digest
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
-from turnwal.core.values import Question, arguments_of, decision_of, id_of, name_of
+from turnwal.core.values import Question, arguments_of, asking_parts, attempt_of, decision_of, id_of, name_of, text_of
 from turnwal.store.protocol import Store
 
 
@@ -55,11 +55,10 @@ def find(store: Store, session: str, key: str) -> Found:
                 _note(found, event)
                 return found
             break
-        parts = event.data.get("parts", ())
         index = keys.index_of(packed)
-        if event.type != "assistant_message" or index >= len(parts) or parts[index].get("type") != "tool_call":
+        part = dict(asking_parts(event)).get(index) if event.type == "assistant_message" else None
+        if part is None:
             break
-        part = parts[index]
         found.run, found.id, found.name = event.run, id_of(part), name_of(part)
         found.arguments, found.free_text = arguments_of(part), part.get("format") == "text"
         found.idempotency_key = found.idempotency_key or keys.idempotency_key(digest(record.line), index)
@@ -72,10 +71,10 @@ def _note(found: Found, event: Event) -> None:
     """Take in an event about the call; they come newest first."""
     data = event.data
     if event.type == "tool_call":
-        found.attempts = max(found.attempts, data.get("attempt", 1))
+        found.attempts = max(found.attempts, attempt_of(data))
         found.run, found.id, found.name = event.run, id_of(data), name_of(data)
         found.arguments = arguments_of(data)
-        found.idempotency_key = data.get("key") or found.idempotency_key
+        found.idempotency_key = text_of(data, "key") or found.idempotency_key
         found.dispatched = event
     elif event.type == "tool_result" and "replace" not in data:
         found.result = event

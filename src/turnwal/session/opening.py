@@ -17,7 +17,8 @@ from turnwal.core.chain import Head, after, digest
 from turnwal.core.errors import Damaged, DamagedStart, EmptySession, TooNew
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
-from turnwal.core.types import BOUNDARIES, check_known
+from turnwal.core.types import BOUNDARIES, check_known, is_seqs
+from turnwal.core.values import number_of
 from turnwal.store.protocol import Gap, Record, Store
 
 
@@ -110,15 +111,15 @@ def _find_start(store: Store, session: str) -> tuple[int, Head, int] | None:
             return begin.position, Head(begin.event.seq, begin.event.prev), last_turn
         if event.type not in BOUNDARIES:
             continue
-        if opened is None and isinstance(data.get("open"), list):
+        if opened is None and is_seqs(data.get("open")):
             opened = data["open"] or [event.seq]
         if opened is None or (min(opened) > event.seq and begin is None):
             return None
         if event.run == "main" and not last_turn:
-            last_turn = data.get("turn", 0)
+            last_turn = number_of(data, "turn") or 0
         format_seen = format_seen or "format" in data
         if begin is None and event.seq == min(opened):
-            if "waiting" not in data or (data.get("open") and event.type != "turn_start"):
+            if not isinstance(data.get("waiting"), list) or (data.get("open") and event.type != "turn_start"):
                 return None
             begin = record
     return None
@@ -164,7 +165,7 @@ def _read_on(
             opening.newer.append(error)
         scan.feed(item.event)
         if item.event.run == "main" and item.event.type == "turn_start":
-            opening.last_turn = item.event.data.get("turn") or opening.last_turn
+            opening.last_turn = number_of(item.event.data, "turn") or opening.last_turn
     if last is not None:
         opening.head = after(last.line, last.event)
     return opening

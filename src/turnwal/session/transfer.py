@@ -14,7 +14,7 @@ from turnwal.core.line import Unreadable, make
 from turnwal.core.log import draft
 from turnwal.core.types import check_known
 from turnwal.session.inspection import glance
-from turnwal.session.opening import damaged
+from turnwal.session.opening import damage_data, damaged
 from turnwal.store.protocol import Claim, Gap, Record, Store
 
 
@@ -23,18 +23,24 @@ def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Ite
 
     A session with open work is owned while it is read, so that nobody goes on with it meanwhile: raises `SessionHeld`
     when it has an owner. With `copied_at` (Unix milliseconds) nothing is owned and the copy of such a session ends
-    with `session_copied`: in the copy, calls open there are never said to be *not started*. Raises `Damaged` where
-    bytes are lost.
+    with `session_copied`: in the copy, calls open there are never said to be *not started*. Bytes of a torn tail are no
+    line; in their place stands the `damage` event that the next owner would write. Raises `Damaged` where bytes are
+    lost.
     """
     open_work = bool(glance(store, session).turns)
     with _owned(store, session, needed=open_work and copied_at is None):
-        head = EMPTY
+        head, time = EMPTY, 0
         for item in store.read(session):
             if isinstance(item, Gap):
                 if item.corrupt:
                     raise damaged(session, item)
+                line, event = make(
+                    draft("damage", damage_data(item), run="main", time=time, ignorable=False, head=head)
+                )
+                head = after(line, event)
+                yield line
                 break
-            head = after(item.line, item.event)
+            head, time = after(item.line, item.event), item.event.time
             yield item.line
         if open_work and copied_at is not None:
             yield make(draft("session_copied", {}, run="main", time=copied_at, ignorable=False, head=head))[0]
