@@ -264,10 +264,19 @@ class _Session:
         self.calls: list[_Call] = []
         self.numbers: dict[str, int] = {}
         self.clock = 1_764_500_000_000
+        self.plot: str | None = draw(st.sampled_from([None, "suspend", "lose", "delegate"]))
+        """What is sure to happen once, so that a log of it is not left to chance."""
 
     @property
     def turn(self) -> _Turn:
         return self.stack[-1]
+
+    def happens(self, plot: str, one_in: int) -> bool:
+        """Whether something happens here: the plot says so, or chance does."""
+        if self.plot == plot:
+            self.plot = None
+            return True
+        return bool(self.draw(st.integers(1, one_in)) == 1)
 
     def write(self, type: str, data: dict[str, Any], run: str = "main") -> int:
         self.clock += self.draw(st.sampled_from([0, 1, 5, -3]))
@@ -366,7 +375,7 @@ class _Session:
     def answer(self, call: _Call, run: str | None = None) -> None:
         data: dict[str, Any] = {"call": call.key, "id": call.id, "name": call.name}
         data["parts"] = [{"type": "text", "content": self.draw(st.sampled_from(["done", "\ud83d", "no\u2028"]))}]
-        call.lost = self.draw(st.integers(0, 5)) == 0
+        call.lost = self.happens("lose", 6)
         if call.lost:
             data |= {"is_error": True, "metadata": {"synthetic": True, "risk": "tool_outcome_unknown"}}
         self.write("tool_result", data, run or self.turn.run)
@@ -374,7 +383,7 @@ class _Session:
 
     def run_call(self, call: _Call) -> None:
         self.dispatch_call(call)
-        if len(self.stack) < _STACK_MAX and self.draw(st.integers(0, 5)) == 0:
+        if len(self.stack) < _STACK_MAX and self.happens("delegate", 6):
             self.sub_run(call)
         self.answer(call)
 
@@ -426,16 +435,17 @@ class _Session:
         todo = [call for call in turn.calls if call.state == "asked"]
         if self.dispatch is None and self.draw(st.integers(0, 3)) == 0:
             todo = []  # such a writer is not held to closing what it leaves
-        if len(todo) > 1 and self.draw(st.booleans()):
+        if self.plot != "suspend" and len(todo) > 1 and self.draw(st.booleans()):
             for call in todo:
                 self.dispatch_call(call)
             for call in self.draw(st.permutations(todo)):
                 self.answer(call)
         else:
             for call in todo:
-                match self.draw(st.integers(0, 7)):
-                    case 0:
-                        self.suspend(call)
+                if self.happens("suspend", 8):
+                    self.suspend(call)
+                    continue
+                match self.draw(st.integers(1, 7)):
                     case 1:
                         self.answer(call)  # rejected before its dispatch
                     case 2:
@@ -476,16 +486,16 @@ class _Session:
     def tell(self, turns: int) -> None:
         start = {"id": "s", "nonce": "0" * 32, "format": 1, "hash": "sha256"}
         self.write("session_start", start)
-        for _ in range(self.draw(st.integers(1, turns))):
+        for _ in range(self.draw(st.integers(1 if self.plot is None else 2, turns))):
             self.between()
             ready = [call for call in self.calls if call.state in ("waiting", "granted")]
             lost = [call for call in self.calls if call.lost and call.run == "main"]
-            if ready and self.draw(st.booleans()):
+            if ready and self.draw(st.integers(0, 3)) > 0:
                 self.resume(self.draw(st.sampled_from(ready)))
                 continue
             self.open_turn()
             self.write("user_message", {"parts": [{"type": "text", "content": "go"}]})
-            if lost and self.draw(st.booleans()):
+            if lost and self.draw(st.integers(0, 3)) > 0:
                 self.retry(self.draw(st.sampled_from(lost)))
             self.work(3)
 
@@ -501,6 +511,6 @@ def session_rows(draw: st.DrawFn, turns: int = 4, dispatch: str | None = "durabl
     session.tell(turns)
     rows = session.rows
     busy = [at for at, row in enumerate(rows) if row.type in _BUSY]
-    any_cut = st.integers(0, len(rows) - 1)
-    cut = draw(st.sampled_from(busy) | any_cut if busy else any_cut)
+    anywhere = st.integers(0, len(rows) - 1)
+    cut = draw(st.sampled_from(busy[len(busy) // 2 :]) | anywhere if busy else anywhere)
     return rows[: cut + 1]
