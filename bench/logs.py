@@ -34,7 +34,8 @@ def events(turns: int, *, one_turn: bool, crashed: bool) -> Iterator[tuple[str, 
         yield "step_end", {"turn": number, "step": 1, "outcome": "ok"}
         seq += 5
         if not one_turn or number == turns:
-            yield "turn_end", {"turn": 1 if one_turn else number, "steps": 1, "reason": "complete", "format": 1, **hints}
+            closed = 1 if one_turn else number
+            yield "turn_end", {"turn": closed, "steps": 1, "reason": "complete", "format": 1, **hints}
             seq += 1
     if crashed:
         yield "turn_start", {"format": 1, "turn": turns + 1, "dispatch": "durable", "open": [seq], "waiting": []}
