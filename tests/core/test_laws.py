@@ -88,7 +88,7 @@ def without_time(planned: Plan) -> list[dict[str, Any]]:
     return [repair.to_json() for repair in planned.repairs]
 
 
-@law(105)
+@law(85)
 @given(any_logs())
 def test_recovering_twice_appends_once(log: Log) -> None:
     before = list(log.lines())
@@ -155,7 +155,7 @@ def test_a_log_whose_every_turn_is_closed_is_left_alone(log: Log) -> None:
     assert not interrupted(log)
 
 
-@law(105)
+@law(85)
 @given(any_logs(), st.data())
 def test_a_prefix_and_then_the_rest_is_the_whole(log: Log, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(log)))
@@ -169,7 +169,7 @@ def test_a_prefix_and_then_the_rest_is_the_whole(log: Log, data: st.DataObject) 
     assert plan_of(scan).to_json() == plan(log).to_json()
 
 
-@law(140)
+@law(110)
 @given(session_logs())
 def test_the_tail_from_the_oldest_open_turn_plans_what_the_whole_plans(log: Log) -> None:
     whole = plan(log)
@@ -203,7 +203,7 @@ def test_the_boundaries_of_a_session_say_what_the_scan_finds(log: Log) -> None:
             assert event.data["waiting"] == scan.waiting()
 
 
-@law(105)
+@law(85)
 @given(any_logs(), st.data())
 def test_a_recovery_that_was_torn_is_finished_with_the_same_verdicts(log: Log, data: st.DataObject) -> None:
     planned = plan(log)
@@ -228,7 +228,7 @@ def test_a_recovery_that_was_torn_is_finished_with_the_same_verdicts(log: Log, d
     ]
 
 
-@law(105)
+@law(85)
 @given(foreign_logs())
 def test_planning_a_foreign_log_neither_raises_nor_changes_it(log: Log) -> None:
     events = copy.deepcopy(log.events)
@@ -239,7 +239,7 @@ def test_planning_a_foreign_log_neither_raises_nor_changes_it(log: Log) -> None:
     assert log.events == events
 
 
-@law(105)
+@law(85)
 @given(any_logs())
 def test_strict_says_not_started_only_where_it_is_declared(log: Log) -> None:
     loose, strict = plan(log), plan(log, strict=True)
@@ -252,7 +252,7 @@ def test_strict_says_not_started_only_where_it_is_declared(log: Log) -> None:
         assert (one.data["metadata"].get("basis") == "declared") == (basis == "declared")
 
 
-@law(140)
+@law(110)
 @given(any_logs())
 def test_a_call_with_a_dispatch_by_its_key_is_never_said_to_have_not_started(log: Log) -> None:
     dispatched = {(event.run, event.data.get("call")) for event in log if event.type == "tool_call"}
@@ -262,7 +262,7 @@ def test_a_call_with_a_dispatch_by_its_key_is_never_said_to_have_not_started(log
             assert repair.data["metadata"]["risk"] == "tool_outcome_unknown"
 
 
-@law(140)
+@law(110)
 @given(foreign_logs(), st.data())
 def test_what_a_dispatch_forgets_to_say_never_declares_that_nothing_ran(log: Log, data: st.DataObject) -> None:
     """Fields of dispatches and results are taken away one by one; no call that was unknown is declared not started."""

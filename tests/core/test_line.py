@@ -59,7 +59,7 @@ def exactly_equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(json_objects())
 def test_what_is_written_reads_back_as_it_is_held(data: dict[str, Any]) -> None:
     line, made = make(event_of(data))
@@ -74,7 +74,7 @@ def test_what_is_written_reads_back_as_it_is_held(data: dict[str, Any]) -> None:
     assert make(made) == (line, made)
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(json_objects())
 def test_one_value_has_one_byte_form_whichever_encoder_made_it(data: dict[str, Any]) -> None:
     event = event_of(data)
@@ -87,7 +87,7 @@ def test_one_value_has_one_byte_form_whichever_encoder_made_it(data: dict[str, A
     assert json.loads(careful[0])["data"] == careful[1].data
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(json_objects())
 def test_a_line_in_another_order_and_with_spaces_reads_the_same(data: dict[str, Any]) -> None:
     line, made = make(event_of(data))
@@ -365,13 +365,13 @@ def test_the_keys_of_a_line_stand_in_their_order_and_defaults_are_left_out() -> 
     )
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(json_objects())
 def test_compact_text_reads_back(data: dict[str, Any]) -> None:
     assert json.loads(compact(data)) == make(event_of(data))[1].data
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=12).map(lambda tail: line_of(b'{"v":"' + tail + b'"}')))
 def test_reading_any_bytes_gives_an_event_or_unreadable(line: bytes) -> None:
     try:

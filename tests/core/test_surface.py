@@ -73,7 +73,7 @@ def surface_rows(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(surface_rows())
 def test_the_fold_is_the_naive_one_and_the_memoised_one(rows: list[Row]) -> None:
     log, folds = Log(), {"main": Surface(), "sub": Surface()}
@@ -90,7 +90,7 @@ def test_the_fold_is_the_naive_one_and_the_memoised_one(rows: list[Row]) -> None
     assert seen(again, "sub") == seen(log, "sub")
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(surface_rows())
 def test_the_fold_of_a_log_that_nobody_checked_is_the_naive_one(rows: list[Row]) -> None:
     prev = "0" * 64
