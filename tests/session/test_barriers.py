@@ -146,15 +146,15 @@ def test_an_interrupt_in_the_middle_of_an_append_leaves_the_log_dense(monkeypatc
     sessions = Sessions(MemoryStore())
     session = sessions.session("s").open()
     session.append("x.note", {"n": 0})
-    feed = session._scan.feed
+    feed = session.scan.feed
 
     def interrupted(_: Event) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session._scan, "feed", interrupted)
+    monkeypatch.setattr(session.scan, "feed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         session.append("x.note", {"n": 1})
-    monkeypatch.setattr(session._scan, "feed", feed)
+    monkeypatch.setattr(session.scan, "feed", feed)
     with pytest.raises(ClosedAfterFailure):
         session.append("x.note", {"n": 2})
     session.close()

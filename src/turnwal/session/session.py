@@ -30,7 +30,7 @@ from turnwal.session.opening import Opening, damage_data, open_tail
 from turnwal.session.subscription import Subscription
 from turnwal.session.tools import Parts
 from turnwal.session.transfer import fork_into
-from turnwal.session.turn import Turn, reason_of
+from turnwal.session.turn import Turn, TurnReason, reason_of
 from turnwal.store.protocol import Claim, Record, Store
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Session:
         """Prepare a session; nothing is read or written until it is opened."""
         self._store = store
         self._settings = settings
-        self._scan = Scan()
+        self.scan = Scan()
+        """What recovery would read up to now; for turns, steps and calls to decide on, not to change."""
         self._journal: Journal | None = None
         self._resume_due = False
         self._last_turns: dict[str, int] = {}
@@ -113,7 +114,7 @@ class Session:
             self._journal.append("session_start", data)
             self._journal.flush()
             return
-        self._scan = opening.scan
+        self.scan = opening.scan
         self._last_turns = {"main": opening.last_turn}
         lost = opening.gap is not None and opening.gap.corrupt
         skip_to = opening.gap.seq_max + 1 if opening.gap is not None and lost else 0
@@ -135,7 +136,7 @@ class Session:
         if opening.gap is not None:
             journal.append("damage", damage_data(opening.gap, accept_loss=opening.gap.corrupt), redact=False)
         self.make_resumed()
-        planned = plan_of(self._scan)
+        planned = plan_of(self.scan)
         for repair in planned.repairs:
             journal.append(repair.type, repair.data, run=repair.run, time=planned.time, redact=False)
         journal.flush()
@@ -145,7 +146,7 @@ class Session:
         """End what is open, wait until all is durable, and give the session up; idempotent."""
         self._close("cancelled")
 
-    def _close(self, reason: str) -> None:
+    def _close(self, reason: TurnReason) -> None:
         journal = self._journal
         if journal is None or journal.given_up:
             return
@@ -156,12 +157,10 @@ class Session:
         finally:
             journal.close()
 
-    def _end_turns(self, reason: str) -> None:
+    def _end_turns(self, reason: TurnReason) -> None:
         with self.order:
-            for run, state in self._scan.open_turns():
-                turn = Turn(self, user=None, run=run.name)
-                turn._seq, turn.number = state.seq, state.number or 0  # noqa: SLF001
-                turn.note_close(reason)  # type: ignore[arg-type]
+            for run, state in self.scan.open_turns():
+                Turn.found(self, run.name, state).note_close(reason)
 
     def __enter__(self) -> Self:
         """Open the session."""
@@ -217,7 +216,7 @@ class Session:
             self.check_open()
             if type in GUARDED and isinstance(data, dict):
                 check_run(run)
-                check_fits(self._scan, type, data, run)
+                check_fits(self.scan, type, data, run)
             if isinstance(data, dict) and data.get("replace") is not None:
                 check_replace(self._all_events(), type, data, run)
             return self.note(type, data, run=run, ignorable=ignorable)
@@ -311,7 +310,7 @@ class Session:
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
-        return [self.call(entry["call"]) for entry in self._scan.waiting()]
+        return [self.call(entry["call"]) for entry in self.scan.waiting()]
 
     def fork(self, at: int, id: str) -> "Session":
         """Store a fork of the first `at` events under a new id and return it, to be opened (F34)."""
@@ -370,7 +369,7 @@ class Session:
         settings = self._settings
         data = {"format": FORMAT, "writer": settings.writer, "store": self._store_data()}
         data |= {"owner": {"description": settings.owner}}
-        data |= {"open": self._scan.open_seqs(), "waiting": self._scan.waiting()}
+        data |= {"open": self.scan.open_seqs(), "waiting": self.scan.waiting()}
         self._live.append("session_resume", data, redact=False)
         self._resume_due = False
 
@@ -383,7 +382,7 @@ class Session:
 
     def has_open_turn(self, run: str) -> bool:
         """Whether a turn of the run is open."""
-        return bool(self._scan.run(run).turns)
+        return bool(self.scan.run(run).turns)
 
     def next_turn_number(self, run: str) -> int:
         """Count the turns of a run."""
@@ -395,7 +394,7 @@ class Session:
         """Whether a run serves a call of another run, or of one that serves it in turn."""
         seen = run
         while (key := keys.parse(seen)) is not None:
-            parent = next((found.name for found in self._scan.runs.values() if key in found.known), None)
+            parent = next((found.name for found in self.scan.runs.values() if key in found.known), None)
             if parent is None or parent == seen:
                 return False
             if parent == other:
@@ -404,7 +403,7 @@ class Session:
         return False
 
     def _observe(self, event: Event) -> None:
-        self._scan.feed(event)
+        self.scan.feed(event)
         if self._surfaces is not None:
             self._surfaces.setdefault(event.run, Surface()).add(event)
 

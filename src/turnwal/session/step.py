@@ -14,6 +14,7 @@ from turnwal.session.parallel import Parallel, arun_calls, run_calls
 from turnwal.session.tools import Tools
 
 if TYPE_CHECKING:
+    from turnwal.session.session import Session
     from turnwal.session.turn import Turn
 
 _PAUSES: Final = frozenset({"pause", "pause_turn"})
@@ -23,10 +24,10 @@ _PAUSES: Final = frozenset({"pause", "pause_turn"})
 class Step:
     """A block, sync and async; `begin` and `close` are its plain verbs."""
 
-    def __init__(self, turn: "Turn", *, dispatch: str | None) -> None:
+    def __init__(self, session: "Session", turn: "Turn", *, dispatch: str | None) -> None:
         """Prepare a step; nothing is written until it begins. `dispatch="none"` weakens what the turn declares."""
         self.turn = turn
-        self._session = turn._session  # noqa: SLF001
+        self._session = session
         self._dispatch = dispatch
         self._seq = -1
         self._closed = False
@@ -114,7 +115,7 @@ class Step:
             if self._closed or state is None:
                 self._closed = True
                 return
-            scan = self._session._scan  # noqa: SLF001
+            scan = self._session.scan
             run, turn = scan.run(self.turn.run_name), self.turn.state
             if turn is None:
                 return
@@ -173,7 +174,7 @@ class Step:
         head = self._session.head
         self._hashes[head.count - 1] = head.hash
         handles = []
-        for index, key in self._session._scan.asked_last.items():  # noqa: SLF001
+        for index, key in self._session.scan.asked_last.items():
             if key not in self._handles:
                 part = parts[index]
                 line_hash = self._hashes.get(keys.seq_of(key), head.hash)

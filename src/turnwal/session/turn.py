@@ -54,6 +54,13 @@ class Turn:
         self.resumed = resumes
         """The waiting call that this turn goes on with."""
 
+    @classmethod
+    def found(cls, session: "Session", run: str, state: calls.Turn) -> Self:
+        """A handle of a turn that is open in the log."""
+        turn = cls(session, user=None, run=run)
+        turn._seq, turn.number = state.seq, state.number or 0
+        return turn
+
     @property
     def open(self) -> bool:
         """Whether the model is to be asked again: false after a reply that asks for nothing and is no pause."""
@@ -62,7 +69,7 @@ class Turn:
     @property
     def state(self) -> calls.Turn | None:
         """The turn as the log has it, or None when it is not open there."""
-        turns = self._session._scan.run(self.run_name).turns  # noqa: SLF001
+        turns = self._session.scan.run(self.run_name).turns
         return next((turn for turn in turns if turn.seq == self._seq), None)
 
     def begin(self) -> Self:
@@ -84,7 +91,7 @@ class Turn:
                 raise self._refusal("it has begun before", "a turn begins once; make another")
             if self._session.has_open_turn(self.run_name):
                 raise self._refusal("another turn of its run is open", "close that one first")
-            scan = self._session._scan  # noqa: SLF001
+            scan = self._session.scan
             self.number = self._session.next_turn_number(self.run_name)
             data: dict[str, Any] = {"format": FORMAT, "turn": self.number, "dispatch": self._dispatch}
             if self.resumed is not None:
@@ -102,7 +109,7 @@ class Turn:
         """The next step. Entering it waits until the input is durable, before the model is asked (F14)."""
         if self._seq < 0 or self._closed:
             raise SessionClosed("the turn is not open", action="step", subject=self._name, hint="open another turn")
-        return Step(self, dispatch=dispatch)
+        return Step(self._session, self, dispatch=dispatch)
 
     def append(self, type: str, data: Mapping[str, Any], *, ignorable: bool = False) -> Event:
         """Append an event of any type to the run of the turn."""
@@ -129,7 +136,7 @@ class Turn:
             if self._closed or state is None:
                 self._closed = True
                 return
-            scan = self._session._scan  # noqa: SLF001
+            scan = self._session.scan
             for run, inner in scan.open_turns():
                 if inner is not state and inner.seq > state.seq and self._session.serves(run.name, self.run_name):
                     self._note_closers(run, inner, "cancelled")
@@ -140,7 +147,7 @@ class Turn:
             self._closed = True
 
     def _note_closers(self, run: calls.Run, state: calls.Turn, reason: TurnReason) -> None:
-        scan = self._session._scan  # noqa: SLF001
+        scan = self._session.scan
         still_open = [seq for seq in scan.open_seqs() if seq != state.seq]
         outcome = _OUTCOMES.get(reason, "ok")
         repairs = close_turn(
