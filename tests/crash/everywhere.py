@@ -2,7 +2,8 @@
 
 CPython looks for signals when a function begins and when a call of a C function has returned. A profile function is
 called at just these instants, and an exception that it raises appears where Ctrl-C would. So every instant of a
-scenario is tried in turn, which random signals would take for ever to do.
+scenario is tried in turn, which random signals would take for ever to do. Left out is the first instruction of a
+block's `__exit__`, where nothing of it can run any more.
 """
 
 import faulthandler
@@ -28,6 +29,7 @@ from turnwal.store.file import FileStore
 
 SESSION: Final = "everywhere"
 SCENARIOS: Final = ("serial", "side_by_side", "by_halves", "sub_run", "approval")
+_DOORS: Final = ("Session.__exit__", "Turn.__exit__", "Step.__exit__")
 _HERE: Final = str(Path(__file__).parent)
 _STUCK_S: Final = 20.0
 NEVER: Final = 1 << 40
@@ -45,7 +47,8 @@ class Interrupt:
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> None:
         code = frame.f_code
-        if event not in ("call", "c_return") or code.co_filename.startswith(_HERE):
+        at_the_door = event == "call" and code.co_qualname in _DOORS
+        if event not in ("call", "c_return") or code.co_filename.startswith(_HERE) or at_the_door:
             return
         what = "" if event == "call" else f" behind {getattr(arg, '__name__', arg)}"
         where = f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_qualname}{what}" if self._counts else ""

@@ -24,7 +24,7 @@ from tests.crash import forking, marks
 from tests.crash.life import Life
 from tests.crash.marks import Marks
 from tests.crash.witness import Totals, Witness
-from turnwal.core.errors import ClosedAfterFailure, SessionClosed, TurnwalError
+from turnwal.core.errors import ClosedAfterFailure, SessionClosed, SessionHeld
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
@@ -37,6 +37,10 @@ AGAIN_SHARE: Final = 0.5
 AGAIN_WITHIN_S: Final = 0.003
 """Who presses Ctrl-C presses it twice; the second comes while the first is being dealt with. Not to asyncio: it raises
 the second wherever its loop stands, and may lose a task's wake-up there."""
+HELD: Final = "held until the process ends"
+AT_THE_DOOR: Final = "in __exit__\n    def __exit__("
+"""At the first instruction of a block's end nothing of it can run any more: the one place where an interrupt leaves the
+session held by its process. Another process recovers it as after a kill."""
 SIGNALS_MAX: Final = 2
 MODES: Final = ("inside", "outside", "async_inside", "async_outside")
 """Where the application catches it: inside the session's block, or around it."""
@@ -76,11 +80,11 @@ class Interruptible(Life):
         for _ in range(SIGNALS_MAX + 1):
             try:
                 self.go_on(sessions)
-                break
+                self.report.write(json.dumps({"how": self.how or "outside", "reopened": self.reopened}))
             except KeyboardInterrupt:
                 continue
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.report.write(json.dumps({"how": self.how or "outside", "reopened": self.reopened}))
+            else:
+                return
 
     @property
     def signalled(self) -> bool:
@@ -102,8 +106,10 @@ class Interruptible(Life):
                 self.open_again(sessions)
             except KeyboardInterrupt:
                 self.story += traceback.format_exc()
-            except TurnwalError as error:
-                raise AssertionError(f"it does not open again after {self.story}") from error
+            except SessionHeld as error:
+                if AT_THE_DOOR not in self.story:
+                    raise AssertionError(f"it does not open again after {self.story}") from error
+                self.how, self.reopened = HELD, True
 
     def left_block(self) -> None:
         """An interrupt came out of the session's block; what was found inside counts before it."""
@@ -201,6 +207,8 @@ class Interrupts:
         if code != 0 or not said.get("reopened"):
             witness.say(f"{mode}: it ended with {code} after {said}: " + " | ".join(marks.lines(errors)[-60:]))
         witness.after_death(Sessions(store))
+        if said.get("how") == HELD:
+            Sessions(store).session(session).open().close()
         witness.after_recovery(Sessions(store))
         witness.conclude()
 

@@ -57,10 +57,10 @@ def read_log(data: bytes) -> Reading:
     loose_from: int | None = None
     while position < len(data):
         newline = data.find(b"\n", position)
-        if newline < 0:
-            break
-        line = data[position:newline]
+        line = data[position:newline] if newline >= 0 else data[position:]
         event = _record(line, reading)
+        if newline < 0 and (event is None or loose_from is not None):
+            break
         if event is None:
             loose_from = position if loose_from is None else loose_from
         else:
@@ -71,7 +71,8 @@ def read_log(data: bytes) -> Reading:
                 reading.problems.append(f"damage at seq {event['seq']} covers nothing")
             reading.events.append(event)
             reading.hashes.append(hashlib.sha256(line).hexdigest())
-        position = newline + 1
+        # a whole record that lacks its newline counts: the next owner gives it one
+        position = newline + 1 if newline >= 0 else len(data)
     reading.tail = data[position if loose_from is None else loose_from :]
     _structure(reading)
     return reading

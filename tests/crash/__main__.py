@@ -1,0 +1,175 @@
+"""`python -m tests.crash`: kill, interrupt and starve agents, look at what their logs say, and print the totals.
+
+Everything but the instants of death comes from one seed. Exits 1 when anything did not hold, when a planted defect was
+not caught, or when too little of something happened for the rest to mean anything.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tests.crash import kills, points
+from tests.crash.everywhere import Everywhere
+from tests.crash.full import Filling
+from tests.crash.interrupts import Interrupts
+from tests.crash.witness import Totals
+
+KILLS: Final = 300
+SHOWN_MAX: Final = 40
+FLOORS: Final[Mapping[str, float]] = {
+    "acknowledged events": 5,
+    "effects": 1,
+    "answered": 1,
+    "unknown after a kill": 0.1,
+    "not started, declared": 0.1,
+    "not started, inferred": 0.02,
+    "torn tails": 0.02,
+    "kills in recovery": 0.5,
+}
+"""How much of each has to be seen for each kill, or the campaign has looked at too little."""
+
+
+class Report:
+    """What is printed, and whether everything held."""
+
+    def __init__(self) -> None:
+        self.ok = True
+
+    def line(self, name: str, value: object) -> None:
+        print(f"  {name:<44} {value}")
+
+    def held(self, name: str, *, holds: bool) -> None:
+        self.ok = self.ok and holds
+        if not holds:
+            print(f"  DID NOT HOLD: {name}")
+
+    def totals(self, totals: Totals) -> None:
+        """Print what must be nothing, and what was violated."""
+        self.line("acknowledged events that are missing", totals.lost)
+        self.line("calls that are misclassified", totals.misclassified)
+        self.line("effects that no dispatch announces", totals.unannounced)
+        for violation in totals.violations[:SHOWN_MAX]:
+            print(f"  VIOLATED: {violation}")
+        self.held("no violation", holds=not totals.violations)
+
+
+def kill_campaign(report: Report, options: argparse.Namespace) -> None:
+    """Random deaths."""
+    campaign = kills.Campaign(options.seed)
+    totals = campaign.run(options.kills, until_s=options.cap)
+    seen = {
+        "acknowledged events": totals.acknowledged,
+        "effects": totals.effects,
+        "answered": totals.live["answered"],
+        "unknown after a kill": totals.recovered["unknown"],
+        "not started, declared": totals.recovered["declared"],
+        "not started, inferred": totals.recovered["inferred"],
+        "torn tails": totals.torn_tails,
+        "kills in recovery": totals.kills_in_recovery,
+    }
+    report.line("kills", totals.kills)
+    report.line("sessions", totals.sessions)
+    for name, count in seen.items():
+        report.line(name, count)
+        report.held(f"at least {FLOORS[name]:g} a kill: {name}", holds=count >= int(FLOORS[name] * totals.kills))
+    for name, count in sorted(totals.live.items()):
+        report.line(f"recorded by lives: {name}", count)
+    report.line("unknown where not started could be said", totals.cautious)
+    report.totals(totals)
+    report.held("some kills", holds=totals.kills > 0)
+    if totals.violations:
+        print(f"  the files are kept in {campaign.root}")
+    else:
+        campaign.clear()
+
+
+def canaries(report: Report, options: argparse.Namespace) -> None:
+    """Planted defects."""
+    for name, caught in kills.canaries(options.seed, options.kills).items():
+        report.line(name, "NOT CAUGHT" if caught is None else f"caught at kill {caught}")
+        report.held(f"caught: {name}", holds=caught is not None)
+
+
+def every_point(report: Report, options: argparse.Namespace) -> None:
+    """The demo's agent, killed at every point of its turn."""
+    deaths = points.Deaths(options.seed)
+    totals = deaths.run()
+    report.line("kills", totals.kills)
+    report.line("of them while another was finishing", totals.kills_in_recovery)
+    report.line("points", ", ".join(sorted(deaths.names)))
+    report.totals(totals)
+
+
+def interrupts(report: Report, options: argparse.Namespace) -> None:
+    """Real SIGINTs at random instants."""
+    campaign = Interrupts(options.seed)
+    seen = campaign.run(options.interrupts)
+    report.line("interrupts", seen.interrupts)
+    for name, count in sorted(seen.ends.items()):
+        report.line(name, count)
+    report.line("stuck", seen.stuck)
+    report.totals(seen.totals)
+    report.held("most are interrupted before they end", holds=seen.interrupts >= options.interrupts // 2)
+    campaign.clear()
+
+
+def everywhere(report: Report, options: argparse.Namespace) -> None:
+    """An interrupt at every place of the code."""
+    campaign = Everywhere()
+    totals = campaign.run(options.share, options.seed)
+    report.line("places that are passed", len(campaign.places))
+    for name, count in sorted(campaign.ends.items()):
+        report.line(name, count)
+    report.totals(totals)
+    report.held("interrupts at many places", holds=campaign.ends.total() > options.share * len(campaign.places))
+
+
+def full(report: Report, options: argparse.Namespace) -> None:
+    """A disk that fills up."""
+    seen = Filling().run(options.stride)
+    report.line("disks", seen.disks)
+    for name, count in sorted(seen.heard.items()):
+        report.line(f"the caller heard: {name}", count)
+    report.line("partial writes covered by a damage event", seen.totals.torn_tails)
+    report.line("unknown where not started could be said", seen.totals.cautious)
+    report.totals(seen.totals)
+    report.held("disks that were full", holds=seen.heard["store_full"] > 0)
+
+
+CAMPAIGNS: Final[Mapping[str, Callable[[Report, Any], None]]] = {
+    "points": every_point,
+    "kills": kill_campaign,
+    "canaries": canaries,
+    "interrupts": interrupts,
+    "everywhere": everywhere,
+    "full": full,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the campaigns that are named, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="decides all but the instants")
+    parser.add_argument("--only", choices=CAMPAIGNS, action="append", help="one campaign; may be repeated")
+    parser.add_argument("--kills", type=int, default=KILLS, help="how many random kills")
+    parser.add_argument("--cap", type=float, default=float("inf"), help="seconds after which no more is killed")
+    parser.add_argument("--interrupts", type=int, default=200, help="how many processes get Ctrl-C")
+    parser.add_argument("--share", type=float, default=0.1, help="share of the places to interrupt at")
+    parser.add_argument("--stride", type=int, default=499, help="bytes between two lengths at which the disk is full")
+    options = parser.parse_args(arguments)
+    report = Report()
+    print(f"seed {options.seed}; to repeat: python -m tests.crash --seed {options.seed} --kills {options.kills}")
+    for name in options.only or CAMPAIGNS:
+        began = time.monotonic()
+        print(f"{name}: {CAMPAIGNS[name].__doc__}")
+        CAMPAIGNS[name](report, options)
+        print(f"  {time.monotonic() - began:.0f} s")
+        sys.stdout.flush()
+    print("everything held" if report.ok else "NOT EVERYTHING HELD")
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
