@@ -65,7 +65,7 @@ class Demo:
     def _look(self) -> None:
         self.say("2. What is left\n")
         self.say(f"   $ export TURNWAL_STORE={self.world.sessions}\n")
-        self._verb("the sessions of the store, and what state they are in", 3, "ls")
+        self._verb("the sessions of the store, and what state they are in", 0, "ls")
         self._verb("what recovery would append, and why; nothing is written", 3, "plan", SESSION)
         with turnwal.open_store(self.world.sessions) as store:
             planned = store.inspect(SESSION).plan
