@@ -50,7 +50,9 @@ AFTERMATHS: dict[str, tuple[Row, ...]] = {
 @st.composite
 def session_logs(draw: st.DrawFn, *, plain: bool = False) -> Log:
     """A log that a session wrote until it died, and what came after it."""
-    dispatch = "durable" if plain else draw(st.sampled_from(["durable", "durable", None, None, None, "none", "sometimes"]))
+    dispatch = (
+        "durable" if plain else draw(st.sampled_from(["durable", "durable", None, None, None, "none", "sometimes"]))
+    )
     log = log_of(draw(session_rows(dispatch=dispatch)))
     for row in () if plain else AFTERMATHS[draw(st.sampled_from([*["nothing more"] * 6, *AFTERMATHS]))]:
         data = row.data | ({"after": len(log) - 1} if row.type == "damage" else {})
