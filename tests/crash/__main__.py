@@ -70,6 +70,8 @@ def kill_campaign(report: Report, options: argparse.Namespace) -> None:
         "kills in recovery": totals.kills_in_recovery,
     }
     report.line("kills", totals.kills)
+    for name, count in sorted(totals.deaths.items()):
+        report.line(name, count)
     report.line("sessions", totals.sessions)
     for name, count in seen.items():
         report.line(name, count)
@@ -100,6 +102,7 @@ def every_point(report: Report, options: argparse.Namespace) -> None:
     report.line("of them while another was finishing", totals.kills_in_recovery)
     report.line("points", ", ".join(sorted(deaths.names)))
     report.totals(totals)
+    report.held("a point before and behind a write and each of three effects", holds=len(deaths.names) == 8)
 
 
 def interrupts(report: Report, options: argparse.Namespace) -> None:
@@ -160,7 +163,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stride", type=int, default=499, help="bytes between two lengths at which the disk is full")
     options = parser.parse_args(arguments)
     report = Report()
-    print(f"seed {options.seed}; to repeat: python -m tests.crash --seed {options.seed} --kills {options.kills}")
+    given = sys.argv[1:] if arguments is None else arguments
+    seed = [] if any(word.startswith("--seed") for word in given) else ["--seed", str(options.seed)]
+    print(f"seed {options.seed}; to repeat: {' '.join(['python -m tests.crash', *given, *seed])}")
     for name in options.only or CAMPAIGNS:
         began = time.monotonic()
         print(f"{name}: {CAMPAIGNS[name].__doc__}")

@@ -95,9 +95,12 @@ class Campaign:
     def _live_and_die(self, session: str, seed: str, errors: Path) -> int:
         number = signal.SIGTERM if self.random.random() < _TERM_SHARE else signal.SIGKILL
         after_s = self.random.uniform(0, LIFE_S)
-        if self.random.random() < self._fresh:
+        fresh = self.random.random() < self._fresh
+        torn = not fresh and self.random.random() < _TORN_SHARE
+        kind = "an interpreter of its own" if fresh else "a fork that dies inside a write" if torn else "a fork"
+        self.totals.deaths[f"{'SIGKILL' if torn else signal.Signals(number).name} to {kind}"] += 1
+        if fresh:
             return self._fresh_life(session, seed, errors, number, after_s)
-        torn = self.random.random() < _TORN_SHARE
         disk = TearingDisk(self.random.randrange(40), self.random.random()) if torn else Disk()
         store = self._store(self.root / "sessions", disk=disk)
         pid = forking.fork(lambda: Life(self.root, session, seed, kinds=self._kinds).live(store), errors)

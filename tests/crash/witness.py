@@ -20,6 +20,8 @@ class Totals:
     """What a campaign saw."""
 
     kills: int = 0
+    deaths: Counter[str] = field(default_factory=Counter)
+    """Which signal ended what kind of process."""
     kills_in_recovery: int = 0
     sessions: int = 0
     acknowledged: int = 0
