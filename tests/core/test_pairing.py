@@ -177,3 +177,38 @@ def test_a_field_named_format_is_a_version_only_where_a_version_stands() -> None
     log = log_of(("user_message", {"format": 7}))
 
     assert not plan(log)
+
+
+def test_results_come_in_the_order_of_their_keys_as_numbers_whenever_they_were_dispatched() -> None:
+    log = log_of(
+        DURABLE,
+        STEP,
+        ask(*"abcdefghijkl"),
+        *(note("tool_suspended", "k", f"2.{index}") for index in range(12)),
+        STEP_END,
+        TURN_END,
+        DURABLE,
+        ask("new"),
+        *(dispatch("k", f"2.{index}") for index in (11, 2, 10)),
+    )
+
+    assert list(risks(log)) == ["2.2", "2.10", "2.11", "18.0"]
+
+
+def test_steps_and_turns_are_closed_innermost_first() -> None:
+    steps = [("step_start", {"step": number}) for number in (1, 2)]
+    log = log_of(DURABLE, *steps, ("turn_start", {"turn": 2}), ("step_start", {"step": 3}))
+
+    closed = [(repair.type, repair.data.get("step", repair.data["turn"])) for repair in plan(log).repairs]
+
+    assert closed == [("step_end", 3), ("turn_end", 2), ("step_end", 2), ("step_end", 1), ("turn_end", 1)]
+
+
+def test_a_call_that_is_dispatched_later_belongs_to_the_turn_that_is_open_then() -> None:
+    waiting = (DURABLE, STEP, ask("a"), note("tool_suspended", "a", "2.0"), STEP_END, TURN_END)
+    again = ("turn_start", {"turn": 2, "dispatch": "durable", "resumes": "2.0"})
+
+    assert risks(log_of(*waiting, again)) == {}
+    assert risks(log_of(*waiting, again, dispatch("a", "2.0"))) == {"2.0": "unknown"}
+    assert risks(log_of(*waiting, again, dispatch("a"))) == {"2.0": "unknown"}
+    assert risks(log_of(*waiting, again, dispatch("a", "2.0"), ("turn_end", {"turn": 2}))) == {}
