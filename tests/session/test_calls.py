@@ -378,3 +378,9 @@ def test_leaving_a_turn_closes_the_turns_of_its_sub_runs_first(sessions: Session
     assert [event.run for event in ends] == ["4.0", "main"]
     assert ends[0].data["open"] == [1]
     assert ends[1].data["open"] == []
+
+
+def test_what_takes_no_mark_is_refused_with_a_way_out() -> None:
+    with pytest.raises(Refused, match="takes no mark") as refused:
+        turnwal.tool(read_only=True)("text".upper)
+    assert "in its class" in refused.value.hint

@@ -80,8 +80,11 @@ class Journal:
     @property
     def head(self) -> Head:
         """The head of everything appended, durable or not."""
-        entries = self._entries
-        return entries[-1].head if entries else self._durable
+        try:
+            return self._entries[-1].head
+        except IndexError:
+            # a barrier of another thread may have taken the last entry out between a look and the access
+            return self._durable
 
     @property
     def durable(self) -> Head:

@@ -71,7 +71,12 @@ def tool(
     hints = Hints({name: value for name, value in given.items() if value is not None}, parameter)
 
     def declare(function: F) -> F:
-        setattr(function, _HINTS, hints)
+        try:
+            setattr(function, _HINTS, hints)
+        except AttributeError:
+            message = f"{function!r:.80} takes no mark"
+            hint = "decorate the function itself, or the method in its class"
+            raise Refused(message, action="declare", subject="tool", hint=hint) from None
         return function
 
     return declare if function is None else declare(function)
