@@ -212,3 +212,30 @@ def test_a_call_that_is_dispatched_later_belongs_to_the_turn_that_is_open_then()
     assert risks(log_of(*waiting, again, dispatch("a", "2.0"))) == {"2.0": "unknown"}
     assert risks(log_of(*waiting, again, dispatch("a"))) == {"2.0": "unknown"}
     assert risks(log_of(*waiting, again, dispatch("a", "2.0"), ("turn_end", {"turn": 2}))) == {}
+
+
+def test_a_call_that_may_have_been_dispatched_makes_its_repetition_outside_a_step_unknown() -> None:
+    log = log_of(
+        DURABLE,
+        ask("a", arguments='{"x":1}'),
+        ask("a", arguments='{"x":2}'),
+        ("tool_call", {"id": "a"}),
+        result("a"),
+        result("a"),
+        ask("a", arguments='{"x":1}'),
+        ask("a", arguments='{"x":2}'),
+    )
+
+    assert risks(log) == {"6.0": "unknown", "7.0": "unknown"}
+
+
+def test_a_dispatch_by_id_means_the_call_of_the_open_step_before_those_of_its_turn() -> None:
+    log = log_of(DURABLE, ask("a"), STEP, ask("a", arguments='{"x":1}'), ("tool_call", {"id": "a"}))
+
+    assert risks(log) == {"1.0": "declared", "3.0": "unknown"}
+
+
+def test_a_key_reaches_a_call_of_an_outer_turn() -> None:
+    log = log_of(DURABLE, ask("a", "b"), ("turn_start", {"turn": 2}), result("a", "1.0"))
+
+    assert risks(log) == {"1.1": "declared"}

@@ -45,6 +45,7 @@ def _dispatched_without_key(event: Event, run: Run, turn: Turn) -> Call | None:
         alike = [match.call for match in found if match.fits_like(found[0])]
         for call in alike if len(alike) > 1 else ():
             call.maybe = event.seq
+            turn.dispatched.add(call.fingerprint())
         return found[0].call
     for match in matches(run, id, name, arguments, lambda call: call.dispatched is not None):
         if match.call.same(id, name or match.call.name, arguments or match.call.arguments):
