@@ -25,6 +25,16 @@ def test_its_exit_code_says_whether_the_log_is_whole(world: World, maker: str, c
     assert run("verify", "s", "--json").exit_code == code
 
 
+def test_a_session_that_is_not_there_is_told_with_where_to_look(world: World) -> None:
+    world.clean()
+
+    for verb in ("verify", "head", "show", "recover"):
+        result = run(verb, "absent")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error session_not_found: ")
+        assert "hint: `turnwal ls`" in result.stderr
+
+
 def test_count_and_head_are_printed(world: World) -> None:
     world.clean()
 

@@ -35,7 +35,7 @@ from turnwal.store.fileclaim import FileClaim, Paths
 from turnwal.store.fileview import FileView
 from turnwal.store.frames import frames
 from turnwal.store.mounts import network_type
-from turnwal.store.names import SUFFIX, file_stem, is_digest_name, session_of
+from turnwal.store.names import NOT_FOUND_HINT, SUFFIX, file_stem, is_digest_name, session_of
 from turnwal.store.protocol import Gap, Presence, Record
 
 OWNER_SUFFIX: Final = ".owner"
@@ -221,7 +221,7 @@ class FileStore:
             f"no such session; there is no {path}",
             action=action,
             subject=repr(session),
-            hint="`sessions()` lists what there is",
+            hint=NOT_FOUND_HINT,
         )
 
     def _stems(self) -> list[str]:

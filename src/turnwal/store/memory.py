@@ -19,7 +19,7 @@ from turnwal.core.errors import OwnershipLost, SessionHeld, SessionNotFound
 from turnwal.core.line import Unreadable, read
 from turnwal.store.batch import check_batch, check_head
 from turnwal.store.frames import frames
-from turnwal.store.names import check_id
+from turnwal.store.names import NOT_FOUND_HINT, check_id
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Gap, Presence, Record
 
@@ -185,7 +185,5 @@ class MemoryStore:
         check_id(session)
         shelf = self._memory.shelves.get(session)
         if shelf is None:
-            raise SessionNotFound(
-                "no such session", action=action, subject=repr(session), hint="`sessions()` lists what there is"
-            )
+            raise SessionNotFound("no such session", action=action, subject=repr(session), hint=NOT_FOUND_HINT)
         return shelf

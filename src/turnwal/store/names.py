@@ -16,6 +16,9 @@ from turnwal.core.errors import InvalidName
 from turnwal.core.limits import SESSION_ID_CHARS_MAX
 
 SUFFIX: Final = ".jsonl"
+NOT_FOUND_HINT: Final = "`turnwal ls` and `sessions()` list what there is"
+"""What to do next where an id leads to nothing, for those at a terminal and those in a program."""
+
 _ENCODED_BYTES_MAX: Final = 180
 """File names have at most 255 bytes nearly everywhere; this leaves room for suffixes and for copies that add theirs."""
 _PREFIX_BYTES: Final = 100
