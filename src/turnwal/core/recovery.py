@@ -6,7 +6,7 @@ is cut and nothing rewritten; a log whose every turn is closed is left alone.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from turnwal.core import keys
 from turnwal.core.calls import Call, Run, Turn
@@ -128,10 +128,9 @@ def plan_of(scan: State, *, strict: bool = False) -> Plan:
     """The plan for a log that ends where the scan stands."""
     repairs: list[Repair] = []
     still_open = scan.open_seqs()
-    waiting = scan.waiting()
     for run, turn in scan.open_turns():
         still_open.remove(turn.seq)
-        repairs += close_turn(scan, run, turn, still_open=still_open, waiting=waiting, strict=strict)
+        repairs += close_turn(scan, run, turn, after=scan.boundary(list(still_open)), strict=strict)
     return Plan(tuple(repairs), tuple(final_findings(scan)), scan.time)
 
 
@@ -140,15 +139,15 @@ def close_turn(
     run: Run,
     turn: Turn,
     *,
-    still_open: list[int],
-    waiting: list[dict[str, Any]],
+    after: dict[str, Any],
     reason: str = "interrupted",
     outcome: str = "interrupted",
     strict: bool = False,
 ) -> list[Repair]:
     """Everything that closes one turn, in order: answers, outcomes, void approvals, step ends, the turn's end.
 
-    A live writer passes the true `reason` of the turn and `outcome` of its steps; recovery passes neither.
+    `after` is what the boundary says is open then. A live writer passes the true `reason` of the turn and `outcome` of
+    its steps; recovery passes neither.
     """
     owed = owed_calls(turn)
     repairs = [answer(scan, run, turn, call, interrupted=reason != "complete", strict=strict) for call in owed]
@@ -157,8 +156,7 @@ def close_turn(
     for step in reversed(turn.steps):
         data = _numbers(turn=turn.number, step=step.number) | {"outcome": outcome}
         repairs.append(Repair("step_end", run.name, data, None, (step.seq,)))
-    data = _numbers(turn=turn.number) | {"steps": turn.step_count, "reason": reason}
-    data |= {"open": list(still_open), "waiting": [dict(entry) for entry in waiting]}
+    data = _numbers(turn=turn.number) | {"steps": turn.step_count, "reason": reason} | after
     repairs.append(Repair("turn_end", run.name, data, None, (turn.seq,)))
     return repairs
 
@@ -225,7 +223,3 @@ def _depth(value: object) -> int:
 
 def _numbers(**numbers: int | None) -> dict[str, Any]:
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-Reason = Literal["complete", "rejected", "error", "cancelled", "suspended", "interrupted"]
-"""Why a turn ended. No live writer says `interrupted`."""

@@ -9,7 +9,7 @@ Promises:
 Does not: judge (see `rules.py`), repair (see `recovery.py`), or raise on odd history (it notes findings).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from turnwal.core import answering, asking, dispatching, keys, structure
@@ -57,18 +57,26 @@ class Scan(State):
         return self
 
     def _begin(self, event: Event) -> None:
-        """Take the waiting calls from the boundary that a scan of a tail begins with."""
+        """Take the waiting and the granted calls from the boundary that a scan of a tail begins with."""
         self.first_seq = event.seq
         if event.seq == 0 or event.type not in BOUNDARIES:
             return
-        waiting = event.data.get("waiting")
-        for entry in waiting if isinstance(waiting, list) else ():
+        for run, call in self._told(event, "waiting"):
+            call.waiting = event.seq
+            run.kept[call.key] = call
+        for run, call in self._told(event, "granted"):
+            call.granted, call.question = True, "granted"
+            run.kept[call.key] = call
+
+    def _told(self, event: Event, name: str) -> Iterator[tuple[Run, Call]]:
+        """The calls that a boundary names, with their runs."""
+        entries = event.data.get(name)
+        for entry in entries if isinstance(entries, list) else ():
             key = keys.parse(entry.get("call")) if isinstance(entry, dict) else None
             if key is not None and keys.seq_of(key) < event.seq:
                 run = self.run(entry["run"] if isinstance(entry.get("run"), str) else "main")
-                call = Call(key, id_of(entry), name_of(entry), None, waiting=event.seq, asked_at=keys.seq_of(key))
-                run.kept[key] = call
                 run.known[key] = 0
+                yield run, Call(key, id_of(entry), name_of(entry), None, asked_at=keys.seq_of(key))
 
     def damaged(self, event: Event) -> None:
         """Note bytes that were lost, and whether they may have held something acknowledged."""

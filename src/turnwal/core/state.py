@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from turnwal.core import keys
-from turnwal.core.calls import Run, Turn
+from turnwal.core.calls import Call, Run, Turn
 from turnwal.core.findings import Findings
 from turnwal.core.line import Event
 
@@ -54,13 +54,28 @@ class State:
 
     def waiting(self) -> list[dict[str, Any]]:
         """What a boundary records as `waiting`: call, id, name, and the run where it is not `main`."""
+        found = [(run, call) for run in self.runs.values() for call in run.unanswered() if call.waiting is not None]
+        return _told(found)
+
+    def granted(self) -> list[dict[str, Any]]:
+        """What a boundary records as `granted`: the calls of no open turn that may be dispatched in a later one."""
         found = [
-            (call.key, call.named() | ({} if run.name == "main" else {"run": run.name}))
+            (run, call)
             for run in self.runs.values()
-            for call in run.unanswered()
-            if call.waiting is not None
+            for call in run.kept.values()
+            if call.waiting is None and call.stays
         ]
-        return [named for _, named in sorted(found, key=lambda pair: pair[0])]
+        return _told(found)
+
+    def boundary(self, open_seqs: list[int]) -> dict[str, Any]:
+        """What a boundary after which these turns are open says; `granted` only where there are any."""
+        granted = self.granted()
+        return {"open": open_seqs, "waiting": self.waiting()} | ({"granted": granted} if granted else {})
+
+
+def _told(found: list[tuple[Run, Call]]) -> list[dict[str, Any]]:
+    found.sort(key=lambda pair: pair[1].key)
+    return [call.named() | ({} if run.name == "main" else {"run": run.name}) for run, call in found]
 
 
 def named_key(scan: State, run: Run, event: Event) -> int | None:

@@ -14,6 +14,12 @@ def turn_start(scan: State, event: Event, run: Run) -> None:
         outer = run.turns[-1]
         scan.findings.add("nested_turn", (outer.seq, event.seq), "a turn started while another was open")
     run.turns.append(Turn(event.seq, number_of(event.data, "turn"), dispatch_of(event.data)))
+    served = keys.parse(event.data.get("serves"))
+    if served is not None:
+        for other in scan.runs.values():
+            call = other.find(served)
+            if call is not None and call.dispatched is None:
+                call.maybe = event.seq  # a sub-agent works for it: it was begun, whatever was recorded of that
 
 
 def turn_end(scan: State, event: Event, run: Run) -> None:

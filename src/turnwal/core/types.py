@@ -84,7 +84,7 @@ _KINDS: Final[Mapping[_Check, str]] = {
     _text_or_object: "text or an object",
 }
 
-_HINT: Final[dict[str, _Check]] = {"open": is_seqs, "waiting": _objects}
+_HINT: Final[dict[str, _Check]] = {"open": is_seqs, "waiting": _objects, "granted": _objects}
 _CALL: Final[dict[str, _Check]] = {"call": _text, "id": _text, "name": _text}
 _OPENING: Final[dict[str, _Check]] = {"format": _natural, "writer": _object, "store": _object}
 

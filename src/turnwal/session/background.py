@@ -5,15 +5,37 @@ They are apart from the loop's own pool, where a tool that runs long could keep 
 
 import os
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+T = TypeVar("T")
 
 BARRIER_THREADS = 8
 """Barriers of one session share syncs, so this bounds sessions that sync at once, not waiters."""
 
 _pool: "ThreadPoolExecutor | None" = None
+
+
+def in_thread(work: "Callable[[], T]") -> "Future[T]":
+    """Do work that may wait for long, for another owner say, in a thread of its own: no barrier waits behind it."""
+    from concurrent.futures import Future  # noqa: PLC0415 - a synchronous program never pays for it
+
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the future raises it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, name="turnwal-open", daemon=True).start()
+    return future
 
 
 def barrier_pool() -> "ThreadPoolExecutor":
@@ -26,9 +48,18 @@ def barrier_pool() -> "ThreadPoolExecutor":
     return _pool
 
 
+_forks = 0
+
+
+def forks() -> int:
+    """How often this process and its parents were forked since they imported this: tells a child from its parent."""
+    return _forks
+
+
 def _forget() -> None:
-    global _pool  # noqa: PLW0603 - the threads stayed in the parent
+    global _pool, _forks  # noqa: PLW0603 - the threads stayed in the parent
     _pool = None
+    _forks += 1
 
 
 os.register_at_fork(after_in_child=_forget)

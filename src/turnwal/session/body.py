@@ -3,8 +3,8 @@
 import contextvars
 from typing import Any, NamedTuple
 
-from turnwal.core.errors import OutcomeUnknown
-from turnwal.session.tools import Ready, is_async
+from turnwal.core.errors import CallerError, OutcomeUnknown
+from turnwal.session.tools import Parts, Ready, is_async, parts_of
 
 
 class Outcome(NamedTuple):
@@ -44,6 +44,41 @@ async def execute_async(ready: Ready, key: str) -> Outcome:
         return Outcome(unknown=lost)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
         return Outcome(error=error)
+
+
+class Told(NamedTuple):
+    """An outcome as a result keeps it."""
+
+    parts: Parts
+    is_error: bool
+    metadata: dict[str, Any] | None = None
+
+
+def tell(outcome: Outcome) -> Told:
+    """What is recorded of a body that returned or raised; what cannot be kept is said to be so."""
+    if outcome.error is not None:
+        return Told(parts_of(said(outcome.error)), is_error=True)
+    try:
+        return Told(parts_of(outcome.value), is_error=False)
+    except CallerError as problem:
+        return not_kept(outcome, problem)
+
+
+def not_kept(outcome: Outcome, problem: CallerError) -> Told:
+    """What is recorded instead of what the log cannot hold: that the tool ran, and why there is no more."""
+    if outcome.error is not None:
+        text = f"The tool raised {type(outcome.error).__name__}; what it said could not be recorded: {problem.message}."
+    else:
+        text = f"The tool ran and returned, but its value could not be recorded: {problem.message}."
+    return Told(parts_of(text), outcome.error is not None, {"unrecorded": problem.code})
+
+
+def said(error: BaseException) -> str:
+    """An exception as text, even one that cannot say what it is."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the tool's own code runs here
+        return f"{type(error).__name__}, which does not say more"
 
 
 def _arguments(ready: Ready, key: str) -> dict[str, Any]:

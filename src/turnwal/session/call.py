@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwal.core.errors import TurnwalError
+from turnwal.core.errors import CallerError, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer
 from turnwal.session.approval import Approval
-from turnwal.session.body import Outcome, execute, execute_async
+from turnwal.session.body import Outcome, not_kept, said, tell
+from turnwal.session.guard import needs_dispatch
+from turnwal.session.parallel import arun_calls, run_calls
 from turnwal.session.repetition import Repetition
-from turnwal.session.tools import Hints, Parts, Ready, Tools, is_async, parts_of, prepare
+from turnwal.session.tools import Hints, Parts, Ready, Tools, prepare
 
 if TYPE_CHECKING:
     from turnwal.session.session import Session
@@ -35,36 +37,11 @@ class Call(Approval, Repetition):
         An unknown tool, or arguments that do not fit it, is a result without a dispatch. An exception of the tool is a
         result with `is_error`; `OutcomeUnknown`, an interrupt or a cancellation is one of the class *outcome unknown*.
         """
-        ready = self.prepare(tools)
-        if isinstance(ready, str):
-            return self.reject(ready)
-        if is_async(ready.function):
-            raise self._refusal("its tool is asynchronous", "await `call.arun` or `step.arun`")
-        self._session.durably(self.note_dispatch, ready.hints)
-        started = time.monotonic()
-        try:
-            outcome = execute(ready, self.key)
-        except BaseException:
-            self.record_interruption()
-            raise
-        return self._session.durably(self.record, outcome, started)
+        return run_calls(self._session, [self], tools, parallel=False)[0]
 
     async def arun(self, tools: Tools) -> Event:
         """As `run`, for tools of both kinds; a synchronous one runs in a thread of the loop's own pool."""
-        ready = self.prepare(tools)
-        if isinstance(ready, str):
-            return await self.areject(ready)
-        self.note_dispatch(ready.hints)
-        await self._session.aflush()
-        started = time.monotonic()
-        try:
-            outcome = await execute_async(ready, self.key)
-        except BaseException:
-            self.note_interruption()
-            raise
-        event = self.record(outcome, started)
-        await self._session.aflush()
-        return event
+        return (await arun_calls(self._session, [self], tools, parallel=False, limit=None))[0]
 
     def prepare(self, tools: Tools) -> Ready | str:
         """Find the tool and fit the arguments to it; text for the model where that fails. Nothing is written."""
@@ -96,9 +73,7 @@ class Call(Approval, Repetition):
 
     async def areject(self, text: str) -> Event:
         """As `reject`, without stopping the event loop."""
-        event = self.note_rejection(text)
-        await self._session.aflush()
-        return event
+        return await self._session.adurably(self.note_rejection, text)
 
     def note_dispatch(self, hints: Hints = _NO_HINTS) -> Event:
         """Append the dispatch; the caller waits for the barrier before it runs the body."""
@@ -119,37 +94,33 @@ class Call(Approval, Repetition):
     ) -> Event:
         """Append the result; the caller waits for the barrier."""
         with self._session.order:
-            state = self._check_unanswered()
-            turn = state.turn
-            durable = turn is None or turn.seq < 0 or turn.dispatch == "durable"
-            weak = state.step is not None and state.step.weak
-            if durable and not weak and not self._was_dispatched(state):
+            if needs_dispatch(self._check_unanswered()) and not self._found.attempts:
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.reject(text)`")
-            return self._note_answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
+            data = self._answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
+            return self._session.note("tool_result", data, run=self.run_name)
 
     def note_rejection(self, text: str) -> Event:
         """Append an answer without a dispatch; the caller waits for the barrier."""
         with self._session.order:
-            state = self._check_unanswered()
-            if self._was_dispatched(state):
+            self._check_unanswered()
+            if self._found.attempts:
                 raise self._refusal("it was dispatched, so it may have run", "record its result")
-            return self._note_answer(text, is_error=True, metadata={"rejected": True})
+            data = self._answer(text, is_error=True, metadata={"rejected": True})
+            return self._session.note("tool_result", data, run=self.run_name)
 
     def record(self, outcome: Outcome, started: float) -> Event:
         """Append what a body came to; `started` is the monotonic time it began at."""
-        duration_ms = round((time.monotonic() - started) * 1000)
         if outcome.unknown is not None:
-            return self._note_unknown(str(outcome.unknown))
-        if outcome.error is not None:
-            text = f"{type(outcome.error).__name__}: {outcome.error}"
-            return self.note_result(text, is_error=True, duration_ms=duration_ms)
-        try:
-            return self.note_result(parts_of(outcome.value), duration_ms=duration_ms)
-        except TurnwalError as problem:
-            if self.answered or self._session.closed:
-                raise
-            text = f"The tool ran and returned, but its value could not be recorded: {problem.message}."
-            return self.note_result(text, duration_ms=duration_ms, metadata={"unrecorded": problem.code})
+            return self._note_unknown(said(outcome.unknown))
+        told = tell(outcome)
+        duration_ms = round((time.monotonic() - started) * 1000)
+        with self._session.order:
+            data = self._answer(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
+            try:
+                self._session.check("tool_result", data, run=self.run_name)
+            except CallerError as problem:
+                told = not_kept(outcome, problem)
+            return self.note_result(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
 
     def record_interruption(self) -> None:
         """Record durably that a dispatched call was cut short: its outcome is unknown. Does nothing where it cannot."""
@@ -166,7 +137,13 @@ class Call(Approval, Repetition):
     # Sub-agents
 
     def sub(self, label: str = "", *, user: Parts | str | None = None) -> "Turn":
-        """A turn of the sub-agent that serves this call, in the same log; the run is named by the call."""
+        """A turn of the sub-agent that serves this call, in the same log; the run is named by the call.
+
+        Records the dispatch of the call where that was not done: the sub-agent's work is the call's. Answer it with
+        `result` when the sub-agent is done.
+        """
+        if not self.dispatched:
+            self.note_dispatch()
         return self._session.turn(user=user, run=self.call_key, serves=self, label=label)
 
     def child(self, store: "Sessions", id: str, **options: Any) -> "Session":
@@ -190,5 +167,4 @@ class Call(Approval, Repetition):
             data = dict(repair.data)
             if detail:
                 data["parts"] = [*data["parts"], {"type": "text", "content": detail}]
-            self._result = self._session.note("tool_result", data, run=self.run_name)
-            return self._result
+            return self._session.note("tool_result", data, run=self.run_name)

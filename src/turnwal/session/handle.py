@@ -1,6 +1,6 @@
 """A handle of one call: what it is, what the log says of it now, and what is refused.
 
-What happened to the call is read from the session's scan, so a handle is never out of step with the log.
+What happened to the call comes from the log: from the session's scan while it is open, and from every event about it.
 """
 
 from collections.abc import Mapping
@@ -20,31 +20,49 @@ class Handle:
     """One tool call of a session that is open for writing."""
 
     def __init__(self, session: "Session", found: Found) -> None:
-        """A handle; made by `step.assistant` and `session.call`."""
+        """A handle; a session has one for each call, made by `step.assistant` and `session.call`."""
         self._session = session
-        self._key = found.key
-        self._attempts = max(found.attempts, 1)
-        self._result = found.result
-        self._asked_before = found.question
-        self._dispatched_before = found.attempts > 0
-        self._learnt = found.outcomes[-1].data.get("outcome") if found.outcomes else None
+        self._found = found
         self._child: dict[str, Any] | None = None
-        self.run_name = found.run
+
+    @property
+    def run_name(self) -> str:
         """The run the call belongs to."""
-        self.id = found.id
+        return self._found.run
+
+    @property
+    def id(self) -> str:
         """The provider's id; may repeat or be empty."""
-        self.name = found.name
-        self.arguments = found.arguments
+        return self._found.id
+
+    @property
+    def name(self) -> str | None:
+        """The tool that the call names."""
+        return self._found.name
+
+    @property
+    def arguments(self) -> str | None:
         """The arguments as the model wrote them, blank ones as `{}`."""
-        self.free_text = found.free_text
-        """The arguments are not meant to be JSON."""
-        self.key = found.idempotency_key
+        return self._found.arguments
+
+    @property
+    def free_text(self) -> bool:
+        """Whether the arguments are not meant to be JSON."""
+        return self._found.free_text
+
+    @property
+    def key(self) -> str:
         """The idempotency key: equal where the history up to the request is equal; pass it to whoever does the work."""
+        return self._found.idempotency_key
+
+    def take(self, event: Event) -> None:
+        """Take in an event about the call; the session hands in each as it gets its place."""
+        self._found.take(event)
 
     @property
     def call_key(self) -> str:
         """What names the call in the log: `"12.1"`."""
-        return keys.text(self._key)
+        return keys.text(self._found.key)
 
     @property
     def args(self) -> dict[str, Any] | None:
@@ -54,7 +72,9 @@ class Handle:
     @property
     def answered(self) -> bool:
         """Whether the call has a result."""
-        return self._result is not None or self._session.scan.run(self.run_name).known.get(self._key, 0) != 0
+        return (
+            self._found.result is not None or self._session.scan.run(self.run_name).known.get(self._found.key, 0) != 0
+        )
 
     @property
     def dispatched(self) -> bool:
@@ -71,10 +91,7 @@ class Handle:
     @property
     def repeatable(self) -> bool:
         """Whether the call has a result that only stands in for a lost one."""
-        if self._result is None:
-            return False
-        metadata = values.object_of(self._result.data, "metadata") or {}
-        return metadata.get("synthetic") is True or "risk" in metadata
+        return self._found.lost
 
     def __repr__(self) -> str:
         """Key and tool."""
@@ -84,15 +101,7 @@ class Handle:
 
     @property
     def _state(self) -> calls.Call | None:
-        return self._session.scan.run(self.run_name).find(self._key)
-
-    def _question(self, state: calls.Call) -> values.Question | None:
-        """What became of its approval; a scan of the open part may have begun after it was asked for."""
-        return state.question if state.question is not None else self._asked_before
-
-    def _was_dispatched(self, state: calls.Call) -> bool:
-        """Whether it was handed to its tool; a scan of the open part may have begun after that."""
-        return state.dispatched is not None or self._dispatched_before
+        return self._session.scan.run(self.run_name).find(self._found.key)
 
     def _named(self) -> dict[str, Any]:
         named: dict[str, Any] = {"call": self.call_key, "id": self.id}
@@ -107,30 +116,29 @@ class Handle:
         return state
 
     def _check_dispatchable(self) -> None:
-        state = self._check_unanswered()
+        self._check_unanswered()
         if not self._session.has_open_turn(self.run_name):
             raise self._refusal("no turn is open in its run", f'open one: `session.turn(resumes="{self.call_key}")`')
-        question = self._question(state)
+        question = self._found.question
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
-        if self._was_dispatched(state):
+        if self._found.attempts:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"
             )
 
-    def _note_answer(
+    def _answer(
         self,
         parts: Parts | str,
         *,
         is_error: bool,
         duration_ms: float | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Event:
+    ) -> dict[str, Any]:
+        """The data of a result."""
         data = self._named() | {"parts": parts_of(parts), "is_error": is_error}
         data |= {} if duration_ms is None else {"duration_ms": duration_ms}
-        data |= {} if metadata is None else {"metadata": dict(metadata)}
-        self._result = self._session.note("tool_result", data, run=self.run_name)
-        return self._result
+        return data | ({} if metadata is None else {"metadata": dict(metadata)})
 
     def _refusal(self, why: str, hint: str) -> Refused:
         return Refused(why, action="write", subject=f"call {self.call_key}", hint=hint)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from turnwal.core.chain import Head, after
+from turnwal.core.chain import EMPTY, Head, after
 from turnwal.core.errors import DamagedStart, TooNew
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
@@ -136,7 +136,7 @@ class Inspection:
 
     def __iter__(self) -> Iterator[Event]:
         """The stored events, then the pending damage and the repairs as recovery would number them."""
-        head = Head(0, "0" * 64)
+        head = EMPTY
         for item in self._store.read(self.id):
             if isinstance(item, Gap):
                 break

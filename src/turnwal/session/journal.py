@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from turnwal.core.chain import Head, after
-from turnwal.core.errors import ClosedAfterFailure, OverLimit, SessionClosed, TurnwalError
+from turnwal.core.errors import ClosedAfterFailure, OverLimit, OwnershipLost, SessionClosed, TurnwalError
 from turnwal.core.limits import PENDING_BYTES_MAX, PENDING_EVENTS_MAX
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
-from turnwal.session.background import barrier_pool, loop_is_running
+from turnwal.session.background import barrier_pool, forks, loop_is_running
 from turnwal.store.protocol import Claim
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Journal:
         self._observed = head.count
         self._pending_bytes = 0
         self._failure: BaseException | None = None
+        self._forks = forks()
         self._closed = False
         self._given_up = False
         self._listeners: list[Callable[[], None]] = []
@@ -121,6 +122,7 @@ class Journal:
         Raises `InvalidEvent`, `OverLimit` or `InvalidName` and changes nothing when the event is none, and
         `SessionClosed` or `ClosedAfterFailure` when nothing more is accepted.
         """
+        self._check_process()
         if self._redact is not None and redact:
             data = self._redact(dict(data))
         with self.order:
@@ -147,6 +149,12 @@ class Journal:
             self._observe(made)
             self._observed = entry.head.count
             return made
+
+    def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
+        """Return if `append` would take the event; raise what it would raise, with nothing changed."""
+        if self._redact is not None:
+            data = self._redact(dict(data))
+        make(draft(type, data, run=run, time=0, ignorable=False, head=self.head))
 
     def make_room(self) -> None:
         """Bound what is not yet durable; call it before a verb that appends, without holding `order`.
@@ -213,11 +221,18 @@ class Journal:
 
     def check_open(self) -> None:
         """Return if an append would be accepted; raise what it would raise otherwise."""
+        self._check_process()
         with self.order:
             if self._closed:
                 raise SessionClosed("the session was closed", action="append", hint="open it again")
             if self._failure is not None or self._observed != self.head.count:
                 self._fail(self._failure)
+
+    def _check_process(self) -> None:
+        """Refuse a forked child before it waits for a lock that a thread of its parent may have held."""
+        if self._forks != forks():
+            hint = "open the session in the child by itself"
+            raise OwnershipLost("this process was forked from the owner", action="append", hint=hint)
 
     def _fail(self, cause: BaseException | None) -> NoReturn:
         if self._failure is None:

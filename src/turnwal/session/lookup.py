@@ -1,18 +1,32 @@
-"""Finding a call in a stored session, whatever became of it."""
+"""What a session's log says of one call, and finding that in a stored session."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from turnwal.core import keys
 from turnwal.core.chain import digest
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
-from turnwal.core.values import Question, arguments_of, asking_parts, attempt_of, decision_of, id_of, name_of, text_of
-from turnwal.store.protocol import Store
+from turnwal.core.values import (
+    Question,
+    arguments_of,
+    asking_parts,
+    attempt_of,
+    decision_of,
+    id_of,
+    name_of,
+    object_of,
+    text_of,
+)
+from turnwal.store.protocol import Record, Store
+
+ABOUT_CALLS: Final = frozenset({"tool_call", "tool_result", "tool_outcome", "approval_request", "approval_response"})
+"""The types that change what is known of a call."""
 
 
 @dataclass(slots=True)
 class Found:
-    """A call as the log has it."""
+    """A call as the log has it so far."""
 
     key: int
     run: str = "main"
@@ -21,16 +35,47 @@ class Found:
     arguments: str | None = None
     free_text: bool = False
     idempotency_key: str = ""
-    dispatched: Event | None = None
-    """The first dispatch."""
     result: Event | None = None
     """The first result that is no replacement of another."""
     question: Question | None = None
     """What became of its approval, as of the last record about it."""
     attempts: int = 0
     """The greatest attempt that was dispatched; 0 where none was."""
+    running: int = 0
+    """The repeated attempt whose outcome is not recorded yet; 0 where there is none."""
+    learnt: str = ""
+    """The last outcome that decides: `happened` or `did_not_happen`."""
     outcomes: list[Event] = field(default_factory=list)
     """Oldest first."""
+
+    def take(self, event: Event) -> None:
+        """Take in the next event about the call."""
+        data = event.data
+        match event.type:
+            case "tool_call":
+                self.attempts = max(self.attempts, attempt_of(data))
+                self.running = attempt_of(data) if attempt_of(data) > 1 else self.running
+                self.idempotency_key = text_of(data, "key") or self.idempotency_key
+            case "tool_result" if data.get("replace") is None and self.result is None:
+                self.result = event
+            case "approval_request":
+                self.question = "pending"
+            case "approval_response":
+                self.question = decision_of(data)
+            case "tool_outcome":
+                self.outcomes.append(event)
+                if attempt_of(data) == self.running:
+                    self.running = 0
+                if data.get("outcome") in ("happened", "did_not_happen"):
+                    self.learnt = data["outcome"]
+            case _:
+                return
+
+    @property
+    def lost(self) -> bool:
+        """Whether its result only stands in for one that was lost."""
+        metadata = {} if self.result is None else object_of(self.result.data, "metadata") or {}
+        return metadata.get("synthetic") is True or "risk" in metadata
 
 
 def find(store: Store, session: str, key: str) -> Found:
@@ -41,46 +86,36 @@ def find(store: Store, session: str, key: str) -> Found:
     packed = keys.parse(key)
     if packed is None:
         raise InvalidName(f"{key!r} is no key of a call", action="find", subject=session, hint='a key is like "12.1"')
-    found = Found(packed)
+    later: list[Event] = []
     for record in store.newest(session):
-        if record is None or record.event.seq > keys.seq_of(packed):
-            if record is not None and record.event.data.get("call") == key:
-                _note(found, record.event)
+        if record is None:
             continue
-        event = record.event
-        if event.seq < keys.seq_of(packed):
-            break
-        if keys.index_of(packed) == keys.DISPATCH_INDEX:
-            if event.type == "tool_call":
-                _note(found, event)
-                return found
-            break
-        index = keys.index_of(packed)
-        part = dict(asking_parts(event)).get(index) if event.type == "assistant_message" else None
-        if part is None:
-            break
-        found.run, found.id, found.name = event.run, id_of(part), name_of(part)
-        found.arguments, found.free_text = arguments_of(part), part.get("format") == "text"
-        found.idempotency_key = found.idempotency_key or keys.idempotency_key(digest(record.line), index)
-        return found
+        if record.event.seq <= keys.seq_of(packed):
+            found = _asked(record, packed) if record.event.seq == keys.seq_of(packed) else None
+            if found is None:
+                break
+            for event in reversed(later):
+                found.take(event)
+            return found
+        if record.event.data.get("call") == key and record.event.type in ABOUT_CALLS:
+            later.append(record.event)
     hint = "`turnwal show` lists the calls of a session with their keys"
     raise CallNotFound(f"nothing asks for the call {key}", action="find", subject=session, hint=hint)
 
 
-def _note(found: Found, event: Event) -> None:
-    """Take in an event about the call; they come newest first."""
-    data = event.data
-    if event.type == "tool_call":
-        found.attempts = max(found.attempts, attempt_of(data))
-        found.run, found.id, found.name = event.run, id_of(data), name_of(data)
-        found.arguments = arguments_of(data)
-        found.idempotency_key = text_of(data, "key") or found.idempotency_key
-        found.dispatched = event
-    elif event.type == "tool_result" and "replace" not in data:
-        found.result = event
-    elif event.type == "approval_request":
-        found.question = found.question or "pending"
-    elif event.type == "approval_response":
-        found.question = found.question or decision_of(data)
-    elif event.type == "tool_outcome":
-        found.outcomes.insert(0, event)
+def _asked(record: Record, packed: int) -> Found | None:
+    """The call as the line that asks for it has it, None when that line asks for no such call."""
+    event, index = record.event, keys.index_of(packed)
+    if index == keys.DISPATCH_INDEX:
+        if event.type != "tool_call":
+            return None
+        data = event.data
+        found = Found(packed, event.run, id_of(data), name_of(data), arguments_of(data))
+        found.take(event)
+        return found
+    part = dict(asking_parts(event)).get(index) if event.type == "assistant_message" else None
+    if part is None:
+        return None
+    found = Found(packed, event.run, id_of(part), name_of(part), arguments_of(part), part.get("format") == "text")
+    found.idempotency_key = keys.idempotency_key(digest(record.line), index)
+    return found

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from turnwal.core.chain import Head, after, digest
+from turnwal.core.chain import EMPTY, Head, after, digest
 from turnwal.core.errors import Damaged, DamagedStart, EmptySession, TooNew
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
@@ -148,7 +148,7 @@ def _read_on(
     store: Store, session: str, position: int, head: Head | None, *, accept_loss: bool, newer: bool
 ) -> Opening:
     scan = Scan()
-    opening = Opening(scan, head or Head(0, "0" * 64), began_at=0 if head is None else head.count)
+    opening = Opening(scan, head or EMPTY, began_at=0 if head is None else head.count)
     last: Record | None = None
     for item in store.read(session, position, after=head):
         if isinstance(item, Gap):

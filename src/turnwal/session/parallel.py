@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnwal.core.errors import Refused
 from turnwal.core.line import Event
 from turnwal.session.body import Outcome, execute, execute_async
-from turnwal.session.call import Call
 from turnwal.session.tools import Ready, Tools, is_async
 
 if TYPE_CHECKING:
+    from turnwal.session.call import Call
     from turnwal.session.session import Session
 
 Parallel = bool | int | None
@@ -21,11 +21,11 @@ Parallel = bool | int | None
 
 
 class _Job(NamedTuple):
-    call: Call
+    call: "Call"
     ready: Ready
 
 
-def run_calls(session: "Session", calls: Sequence[Call], tools: Tools, parallel: Parallel) -> list[Event]:
+def run_calls(session: "Session", calls: "Sequence[Call]", tools: Tools, parallel: Parallel) -> list[Event]:
     """Run calls with synchronous tools; returns their results in call order."""
     results: dict[Call, Event] = {}
     jobs = _prepare(calls, tools, results)
@@ -52,7 +52,7 @@ def run_calls(session: "Session", calls: Sequence[Call], tools: Tools, parallel:
     return [results[call] for call in calls]
 
 
-def _run_side_by_side(session: "Session", group: list[_Job], width: int, results: dict[Call, Event]) -> None:
+def _run_side_by_side(session: "Session", group: list[_Job], width: int, results: "dict[Call, Event]") -> None:
     """The bodies run in threads of their own; this thread alone records, so an interrupt finds the log in order."""
     done: queue.SimpleQueue[tuple[Call, Outcome, float]] = queue.SimpleQueue()
     started: list[Call] = []
@@ -77,7 +77,7 @@ def _run_side_by_side(session: "Session", group: list[_Job], width: int, results
 
 
 def _body(
-    context: contextvars.Context, call: Call, ready: Ready, done: "queue.SimpleQueue[tuple[Call, Outcome, float]]"
+    context: contextvars.Context, call: "Call", ready: Ready, done: "queue.SimpleQueue[tuple[Call, Outcome, float]]"
 ) -> None:
     started = time.monotonic()
     try:
@@ -88,7 +88,7 @@ def _body(
 
 
 async def arun_calls(
-    session: "Session", calls: Sequence[Call], tools: Tools, parallel: Parallel, limit: int | None
+    session: "Session", calls: "Sequence[Call]", tools: Tools, parallel: Parallel, limit: int | None
 ) -> list[Event]:
     """Run calls with tools of both kinds; returns their results in call order."""
     results: dict[Call, Event] = {}
@@ -100,17 +100,17 @@ async def arun_calls(
     return [results[call] for call in calls]
 
 
-async def _arun_side_by_side(session: "Session", group: list[_Job], width: int, results: dict[Call, Event]) -> None:
+async def _arun_side_by_side(session: "Session", group: list[_Job], width: int, results: "dict[Call, Event]") -> None:
     import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
 
     slots = asyncio.Semaphore(min(width, len(group)))
 
-    async def one(call: Call, ready: Ready) -> None:
+    async def one(call: "Call", ready: Ready) -> None:
         async with slots:
             call.note_dispatch(ready.hints)
-            await session.aflush()
-            started = time.monotonic()
             try:
+                await session.aflush()
+                started = time.monotonic()
                 outcome = await execute_async(ready, call.key)
             except BaseException:
                 call.note_interruption()
@@ -125,12 +125,10 @@ async def _arun_side_by_side(session: "Session", group: list[_Job], width: int, 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for call, _ in group:
-            call.note_interruption()
         raise
 
 
-def _prepare(calls: Sequence[Call], tools: Tools, results: dict[Call, Event]) -> list[_Job]:
+def _prepare(calls: "Sequence[Call]", tools: Tools, results: "dict[Call, Event]") -> list[_Job]:
     """Fit every call to its tool before any is dispatched; answers those that do not fit."""
     if len(set(calls)) != len(calls):
         raise Refused("a call is named twice", action="run", hint="pass each call once")

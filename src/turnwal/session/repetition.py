@@ -1,13 +1,16 @@
 """What may be done about a call whose answer was lost: repeat it, or record what was learnt."""
 
-from contextlib import suppress
-from typing import Any, Literal
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Literal, get_args
 
-from turnwal.core.errors import TurnwalError
+from turnwal.core.errors import CallerError, TurnwalError
 from turnwal.core.line import Event
-from turnwal.session.body import Outcome, execute
+from turnwal.session.body import Outcome, Told, execute, execute_async, not_kept, said, tell
 from turnwal.session.handle import Handle
 from turnwal.session.tools import Parts, Ready, Tools, is_async, parts_of, prepare
+
+if TYPE_CHECKING:
+    from turnwal.session.turn import Turn
 
 OutcomeWord = Literal["happened", "did_not_happen", "unknown"]
 
@@ -18,19 +21,32 @@ class Repetition(Handle):
     def retry(self, tools: Tools) -> Event:
         """Run the call again with the same idempotency key, as its next attempt; returns the `tool_outcome`.
 
-        Only for a call whose result is synthetic or of a risk class. Runs in the open turn of its run, else in a turn
-        of its own.
+        Only for a call whose result stands in for a lost one and that is not known to have happened. Runs in the open
+        turn of its run, else in a turn of its own.
         """
-        self._check_repeatable()
-        ready = prepare(tools, self.name, self.arguments, free_text=self.free_text)
-        if isinstance(ready, str):
-            raise self._refusal(ready, "pass the tool that the call names")
+        ready = self._prepare_again(tools)
         if is_async(ready.function):
-            raise self._refusal("its tool is asynchronous", "pass a synchronous one")
-        if self._session.has_open_turn(self.run_name):
-            return self._attempt(ready)
-        with self._session.turn(resumes=self.call_key, run=self.run_name):
-            return self._attempt(ready)
+            raise self._refusal("its tool is asynchronous", "await `call.aretry`")
+        with self._own_turn():
+            number = self._session.durably(self._note_attempt, ready)
+            try:
+                outcome = execute(ready, self.key)
+            except BaseException:
+                self._note_cut_short(number)
+                raise
+            return self._session.durably(self._note_outcome, number, outcome)
+
+    async def aretry(self, tools: Tools) -> Event:
+        """As `retry`, for tools of both kinds, without stopping the event loop."""
+        ready = self._prepare_again(tools)
+        async with self._own_turn():
+            number = await self._session.adurably(self._note_attempt, ready)
+            try:
+                outcome = await execute_async(ready, self.key)
+            except BaseException:
+                self._note_cut_short(number)
+                raise
+            return await self._session.adurably(self._note_outcome, number, outcome)
 
     def settle(
         self, outcome: OutcomeWord, *, evidence: object = None, by: str = "", parts: Parts | None = None
@@ -39,44 +55,65 @@ class Repetition(Handle):
 
         `evidence` is any JSON value, `by` says who found out. Refused for a call without a result.
         """
-        if outcome not in ("happened", "did_not_happen", "unknown"):
-            raise self._refusal(f"{outcome!r} is no outcome", "say happened, did_not_happen or unknown")
+        return self._session.durably(self._note_settled, outcome, evidence, by, parts)
+
+    async def asettle(
+        self, outcome: OutcomeWord, *, evidence: object = None, by: str = "", parts: Parts | None = None
+    ) -> Event:
+        """As `settle`, without stopping the event loop."""
+        return await self._session.adurably(self._note_settled, outcome, evidence, by, parts)
+
+    def _note_settled(self, outcome: str, evidence: object, by: str, parts: Parts | None) -> Event:
         with self._session.order:
             self._session.check_open()
+            if outcome not in get_args(OutcomeWord):
+                raise self._refusal(f"{outcome!r} is no outcome", f"say one of: {', '.join(get_args(OutcomeWord))}")
             if not self.answered:
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
-            event = self._session.note("tool_outcome", data, run=self.run_name)
-            self._learnt = outcome
-        self._session.flush()
-        return event
+            return self._session.note("tool_outcome", data, run=self.run_name)
 
-    def _attempt(self, ready: Ready) -> Event:
+    def _prepare_again(self, tools: Tools) -> Ready:
+        self._check_repeatable()
+        ready = prepare(tools, self.name, self.arguments, free_text=self.free_text)
+        if isinstance(ready, str):
+            raise self._refusal(ready, "pass the tool that the call names")
+        return ready
+
+    def _own_turn(self) -> "Turn | nullcontext[None]":
+        if self._session.has_open_turn(self.run_name):
+            return nullcontext()
+        return self._session.turn(resumes=self.call_key, run=self.run_name)
+
+    def _note_attempt(self, ready: Ready) -> int:
         with self._session.order:
-            number = self._attempts + 1
-            named = self._named() | {"attempt": number}
-            dispatch = named | {"arguments": self.arguments or "{}", "key": self.key} | ready.hints.recorded()
-            self._session.note("tool_call", dispatch, run=self.run_name)
-            self._attempts = number
-        self._session.flush()
-        try:
-            outcome = execute(ready, self.key)
-        except BaseException:
-            with suppress(TurnwalError):
-                self._note_attempt(named, Outcome(unknown=InterruptedError("the attempt was interrupted")))
-            raise
-        return self._session.durably(self._note_attempt, named, outcome)
+            self._check_repeatable()
+            number = max(self._found.attempts, 1) + 1
+            data = self._named() | {"attempt": number, "arguments": self.arguments or "{}", "key": self.key}
+            self._session.note("tool_call", data | ready.hints.recorded(), run=self.run_name)
+            return number
 
-    def _note_attempt(self, named: dict[str, Any], outcome: Outcome) -> Event:
-        data = dict(named)
-        problem = outcome.unknown or outcome.error
-        if problem is None:
-            data |= {"outcome": "happened", "parts": parts_of(outcome.value)}
+    def _note_outcome(self, number: int, outcome: Outcome) -> Event:
+        data = self._named() | {"attempt": number}
+        if outcome.unknown is not None or outcome.error is not None:
+            told = Told(parts_of(said(outcome.unknown or outcome.error or RuntimeError())), is_error=True)
         else:
-            data |= {"outcome": "unknown", "parts": parts_of(f"{type(problem).__name__}: {problem}")}
-        self._learnt = data["outcome"]
-        return self._session.note("tool_outcome", data, run=self.run_name)
+            told = tell(outcome)
+        data |= {"outcome": "unknown" if told.is_error else "happened", "parts": told.parts}
+        data |= {} if told.metadata is None else {"metadata": told.metadata}
+        with self._session.order:
+            try:
+                self._session.check("tool_outcome", data, run=self.run_name)
+            except CallerError as problem:
+                told = not_kept(outcome, problem)
+                data |= {"parts": told.parts, "metadata": told.metadata}
+            return self._session.note("tool_outcome", data, run=self.run_name)
+
+    def _note_cut_short(self, number: int) -> None:
+        """Record that an attempt was interrupted; does nothing where it cannot."""
+        with suppress(TurnwalError):
+            self._note_outcome(number, Outcome(unknown=InterruptedError("the attempt was interrupted")))
 
     def _check_repeatable(self) -> None:
         self._session.check_open()
@@ -84,5 +121,12 @@ class Repetition(Handle):
             raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
         if not self.repeatable:
             raise self._refusal("its result is a real one", "a call that was answered is not repeated")
-        if self._learnt == "happened":
+        if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
+        if self._found.running and self._found.running in self._open_attempts():
+            raise self._refusal("an attempt of it is running", "wait for its outcome")
+
+    def _open_attempts(self) -> set[int]:
+        """The attempts that run in an open turn; what a crash cut off is not among them."""
+        turns = self._session.scan.run(self.run_name).turns
+        return {number for turn in turns for key, number in turn.attempts if key == self._found.key}

@@ -8,7 +8,8 @@ recovery would see.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -21,20 +22,18 @@ from turnwal.core.recovery import Plan, plan_of
 from turnwal.core.scan import Scan
 from turnwal.core.surface import Surface, check_replace
 from turnwal.core.types import FORMAT
-from turnwal.session.background import barrier_pool
+from turnwal.session.background import in_thread
 from turnwal.session.call import Call
 from turnwal.session.guard import GUARDED, check_fits
 from turnwal.session.journal import Journal
-from turnwal.session.lookup import find
+from turnwal.session.lookup import ABOUT_CALLS, Found, find
 from turnwal.session.opening import Opening, damage_data, open_tail
 from turnwal.session.subscription import Subscription
 from turnwal.session.tools import Parts
 from turnwal.session.transfer import fork_into
 from turnwal.session.turn import Turn, TurnReason, reason_of
+from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Claim, Record, Store
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +76,7 @@ class Session:
         self._resume_due = False
         self._last_turns: dict[str, int] = {}
         self._surfaces: dict[str, Surface] | None = None
+        self._handles: WeakValueDictionary[int, Call] = WeakValueDictionary()
         self.id = id
         self.recovered: Plan | None = None
         """What recovery appended when the session was opened; None when there was nothing to do."""
@@ -246,9 +246,7 @@ class Session:
         """Yield the events from a seq on, read from the store; what is pending is made durable first."""
         if not self.closed:
             self.flush()
-        for item in self._store.read(self.id):
-            if isinstance(item, Record) and item.event.seq >= since:
-                yield item.event
+        yield from self._stored(since)
 
     def __iter__(self) -> Iterator[Event]:
         """All events in order."""
@@ -306,11 +304,15 @@ class Session:
         """Return a handle of any call of the session. Raises `InvalidName` and `CallNotFound`."""
         self.flush()
         found = find(self._store, self.id, key)
-        return Call(self, found)
+        return self.handle(found)
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
         return [self.call(entry["call"]) for entry in self.scan.waiting()]
+
+    def granted(self) -> list[Call]:
+        """The calls of turns that have ended which were granted and not yet run; a turn that resumes one may run it."""
+        return [self.call(entry["call"]) for entry in self.scan.granted()]
 
     def fork(self, at: int, id: str) -> "Session":
         """Store a fork of the first `at` events under a new id and return it, to be opened (F34)."""
@@ -343,6 +345,24 @@ class Session:
         """Return if an event would be accepted: that the session is closed is said before anything else is refused."""
         self._live.check_open()
 
+    def handle(self, found: Found) -> Call:
+        """The one handle of a call, made where there is none: two would each know but half of what was done."""
+        with self.order:
+            handle = self._handles.get(found.key)
+            if handle is None:
+                handle = self._handles[found.key] = Call(self, found)
+            return handle
+
+    def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
+        """Return if `note` would take the event; raise what it would raise, with nothing appended."""
+        self._live.check(type, data, run=run)
+
+    async def adurably(self, note: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `durably`, without stopping the event loop."""
+        noted = note(*args, **kwargs)
+        await self.aflush()
+        return noted
+
     def close_orphan(self, close: Callable[[], None], cause: BaseException) -> None:
         """Close a turn or step that nobody gets a handle of; where that fails too, take nothing more."""
         try:
@@ -368,8 +388,8 @@ class Session:
             return
         settings = self._settings
         data = {"format": FORMAT, "writer": settings.writer, "store": self._store_data()}
-        data |= {"owner": {"description": settings.owner}}
-        data |= {"open": self.scan.open_seqs(), "waiting": self.scan.waiting()}
+        data |= {"owner": {"description": told(describe(settings.owner))}}
+        data |= self.scan.boundary(self.scan.open_seqs())
         self._live.append("session_resume", data, redact=False)
         self._resume_due = False
 
@@ -404,6 +424,11 @@ class Session:
 
     def _observe(self, event: Event) -> None:
         self.scan.feed(event)
+        if event.type in ABOUT_CALLS:
+            key = keys.parse(event.data.get("call"))
+            handle = None if key is None else self._handles.get(key)
+            if handle is not None:
+                handle.take(event)
         if self._surfaces is not None:
             self._surfaces.setdefault(event.run, Surface()).add(event)
 
@@ -437,7 +462,7 @@ class Session:
         """Do blocking work in a thread. When the wait is cancelled the work still ends, and is undone."""
         import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
 
-        future: Future[T] = barrier_pool().submit(work)
+        future = in_thread(work)
         try:
             return await asyncio.shield(asyncio.wrap_future(future))
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):

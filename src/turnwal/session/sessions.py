@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -49,7 +48,7 @@ class Sessions:
         recover: bool | str = True,
         create: bool = True,
         wait: float = 0.0,
-        owner: str | None = None,
+        owner: str = "",
         accept_loss: bool = False,
         dispatch: str = "durable",
         redact: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
@@ -75,7 +74,7 @@ class Sessions:
             recover=recover,
             create=create,
             wait=wait,
-            owner=describe_process() if owner is None else owner,
+            owner=owner,
             accept_loss=accept_loss,
             dispatch=dispatch,
             redact=redact,
@@ -110,7 +109,7 @@ class Sessions:
 
     def take_in(self, id: str, lines: Iterable[bytes]) -> Head:
         """Store lines under a new id, byte for byte; returns the head."""
-        return take_in(self.store, id, lines, owner=describe_process())
+        return take_in(self.store, id, lines)
 
     def close(self) -> None:
         """Release what the store holds open."""
@@ -137,7 +136,7 @@ def fork(session: "Session | Log", at: int, id: str = "") -> "Session | Log":
         check_boundary(session, at)
         forked = Log.read(list(session.lines())[:at])
         parent = session.events[0].data.get("id", "") if session.events[0].type == "session_start" else ""
-        forked.append("session_fork", fork_data(id=id, nonce="0" * 32, parent=parent, head=forked.head))
+        forked.append("session_fork", fork_data(id=id, nonce=secrets.token_hex(16), parent=parent, head=forked.head))
         return forked
     return session.fork(at, id)
 
@@ -147,8 +146,3 @@ def writer() -> dict[str, Any]:
     from turnwal import __version__  # noqa: PLC0415 - the package imports this module
 
     return {"name": "turnwal", "version": __version__}
-
-
-def describe_process() -> str:
-    """What another process is told when this one holds a session."""
-    return f"pid {os.getpid()} on {os.uname().nodename}: {' '.join(sys.argv[:1]) or 'python'}"

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _PAUSES: Final = frozenset({"pause", "pause_turn"})
 """Stop reasons after which the provider wants the same request again (Anthropic: `pause_turn`)."""
 
+_STEP_OUTCOMES: Final = ("ok", "error", "cancelled")
+"""What a live step ends with; `interrupted` is recovery's word."""
+
 
 class Step:
     """A block, sync and async; `begin` and `close` are its plain verbs."""
@@ -109,7 +112,13 @@ class Step:
         return await arun_calls(self._session, calls, tools, parallel, limit)
 
     def close(self, outcome: str = "ok") -> None:
-        """End the step, answering the calls it asked for that were not run; idempotent. The next barrier is durable."""
+        """End the step, answering the calls it asked for that were not run; idempotent. The next barrier is durable.
+
+        Raises `Refused` for an outcome that no live step ends with.
+        """
+        if outcome not in _STEP_OUTCOMES:
+            hint = f"say one of: {', '.join(_STEP_OUTCOMES)}"
+            raise Refused(f"{outcome!r} is no outcome", action="close", subject="step", hint=hint)
         with self._session.order:
             state = self.state
             if self._closed or state is None:
@@ -175,19 +184,17 @@ class Step:
         self._hashes[head.count - 1] = head.hash
         handles = []
         for index, key in self._session.scan.asked_last.items():
-            if key not in self._handles:
-                part = parts[index]
-                line_hash = self._hashes.get(keys.seq_of(key), head.hash)
-                found = Found(
-                    key,
-                    run=self.turn.run_name,
-                    id=values.id_of(part),
-                    name=values.name_of(part),
-                    arguments=values.arguments_of(part),
-                    free_text=part.get("format") == "text",
-                    idempotency_key=keys.idempotency_key(line_hash, keys.index_of(key)),
-                )
-                self._handles[key] = Call(self._session, found)
+            part = parts[index]
+            found = Found(
+                key,
+                run=self.turn.run_name,
+                id=values.id_of(part),
+                name=values.name_of(part),
+                arguments=values.arguments_of(part),
+                free_text=part.get("format") == "text",
+                idempotency_key=keys.idempotency_key(self._hashes.get(keys.seq_of(key), head.hash), keys.index_of(key)),
+            )
+            self._handles[key] = self._session.handle(found)
             handles.append(self._handles[key])
         return handles
 

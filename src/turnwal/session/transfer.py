@@ -1,25 +1,31 @@
 """Moving histories: the lines of a session out of a store, into one, and a fork's prefix from one to another.
 
-Bytes are never made anew, so a log keeps its hashes wherever it lives.
+Promises:
+- Bytes are never made anew, so a log keeps its hashes wherever it lives.
+- A copy is whole or not there: what ends an import or a fork halfway, be it a full disk or the death of the process,
+  leaves no session behind, and the same call can be made again.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from turnwal.core.chain import EMPTY, Head, admit, after
-from turnwal.core.errors import Damaged, DamagedStart, Refused, SessionExists
+from turnwal.core.errors import Damaged, DamagedStart, Refused
 from turnwal.core.fork import check_boundary, fork_data
-from turnwal.core.limits import PENDING_BYTES_MAX
 from turnwal.core.line import Unreadable, make
 from turnwal.core.log import draft
 from turnwal.core.types import check_known
 from turnwal.session.inspection import glance
 from turnwal.session.opening import damage_data, damaged
-from turnwal.store.protocol import Claim, Gap, Record, Store
+from turnwal.store.protocol import Gap, Record, Store
+
+_FROM_START: Final = "a history begins with its session_start: pass every line from the first, as an export has them"
+_WHOLE: Final = "pass every line of one session, in order and unchanged, as an export has them; nothing was stored"
 
 
 def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a session as they are stored.
+    """Yield the lines of a session as they are stored, up to where it stood when the first was asked for.
 
     A session with open work is owned while it is read, so that nobody goes on with it meanwhile: raises `SessionHeld`
     when it has an owner. With `copied_at` (Unix milliseconds) nothing is owned and the copy of such a session ends
@@ -27,8 +33,8 @@ def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Ite
     line; in their place stands the `damage` event that the next owner would write. Raises `Damaged` where bytes are
     lost.
     """
-    open_work = bool(glance(store, session).turns)
-    with _owned(store, session, needed=open_work and copied_at is None):
+    seen = glance(store, session)
+    with _owned(store, session, needed=bool(seen.turns) and copied_at is None):
         head, time = EMPTY, 0
         for item in store.read(session):
             if isinstance(item, Gap):
@@ -40,48 +46,29 @@ def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Ite
                 head = after(line, event)
                 yield line
                 break
+            if seen.head is not None and item.event.seq >= seen.head.count:
+                break
             head, time = after(item.line, item.event), item.event.time
             yield item.line
-        if open_work and copied_at is not None:
+        if seen.turns and copied_at is not None:
             yield make(draft("session_copied", {}, run="main", time=copied_at, ignorable=False, head=head))[0]
 
 
 def take_in(store: Store, session: str, lines: Iterable[bytes], *, owner: str = "") -> Head:
-    """Store a history under a new id, byte for byte, and return its head.
+    """Store a history under a new id, byte for byte and all or nothing, and return its head.
 
-    Raises `SessionExists` when the id is taken, and `Damaged` or `DamagedStart` for lines that do not chain or begin a
-    session; what came before the bad line is stored then, and nothing of it is lost at the source.
+    Raises `SessionExists` when the id is taken, `DamagedStart` or `Damaged` for lines that do not begin a session or do
+    not chain, `TooNew`, `Refused` when there is no line, and what `Store.put` raises; nothing of it is stored then.
     """
-    claim = _claim_new(store, session, owner)
-    try:
-        head, batch, size, stored = EMPTY, [], 0, EMPTY
-        for number, line in enumerate(lines):
-            try:
-                event = admit(line, head)
-            except Unreadable as error:
-                raise Damaged(f"line {number} {error.reason}", action="import", subject=session) from None
-            if number == 0 and event.type != "session_start":
-                raise DamagedStart("the first line is no session_start", action="import", subject=session)
-            check_known(event)
-            head = after(line, event)
-            batch.append(line)
-            size += len(line)
-            if size >= PENDING_BYTES_MAX:
-                claim.append(batch, stored)
-                batch, size, stored = [], 0, head
-        if head == EMPTY:
-            raise Refused("there is not a single line", action="import", subject=session, hint="pass a session's JSONL")
-        if batch:
-            claim.append(batch, stored)
-        return head
-    finally:
-        claim.release()
+    del owner  # nobody owns a copy until somebody opens it
+    return store.put(session, _checked(session, lines))
 
 
 def fork_into(source: Store, session: str, at: int, target: Store, id: str, *, nonce: str, time: int) -> Head:
     """Copy the first `at` events byte for byte under a new id and append `session_fork`; returns the fork's head.
 
-    Raises `Refused` for a boundary inside an open turn or past the end (F34), and `SessionExists`.
+    All or nothing: what shares the parent's history under an id of its own has an identity of its own. Raises `Refused`
+    for a boundary inside an open turn or past the end (F34), `SessionExists`, and what `Store.put` raises.
     """
     check_boundary((item.event for item in source.read(session) if isinstance(item, Record)), at)
     head = EMPTY
@@ -99,12 +86,22 @@ def fork_into(source: Store, session: str, at: int, target: Store, id: str, *, n
     return take_in(target, id, prefix())
 
 
-def _claim_new(store: Store, session: str, owner: str) -> Claim:
-    claim = store.claim(session, create=True, owner=owner)
-    if store.probe(session).empty:
-        return claim
-    claim.release()
-    raise SessionExists("it is there already", action="create", subject=session, hint="choose another id")
+def _checked(session: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a history, each checked to be the next one of a session that this version knows."""
+    head = EMPTY
+    for number, line in enumerate(lines):
+        try:
+            event = admit(line, head)
+        except Unreadable as error:
+            reason = f"line {number} {error.reason}"
+            raise Damaged(reason, action="import", subject=session, hint=_WHOLE if number else _FROM_START) from None
+        if number == 0 and event.type != "session_start":
+            raise DamagedStart("the first line is no session_start", action="import", subject=session, hint=_FROM_START)
+        check_known(event)
+        head = after(line, event)
+        yield line
+    if head == EMPTY:
+        raise Refused("there is not a single line", action="import", subject=session, hint="pass a session's JSONL")
 
 
 @contextmanager

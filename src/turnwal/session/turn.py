@@ -5,7 +5,7 @@ A live turn never ends owing: leaving the block runs the same closers as recover
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from turnwal.core import calls
 from turnwal.core.errors import Refused, SessionClosed, TurnwalError
@@ -99,7 +99,7 @@ class Turn:
             if self._serves is not None:
                 data |= {"serves": self._serves.call_key, "label": self._label}
             self._session.make_resumed()
-            data |= {"open": sorted([*scan.open_seqs(), self._session.next_seq]), "waiting": scan.waiting()}
+            data |= scan.boundary(sorted([*scan.open_seqs(), self._session.next_seq]))
             self._seq = self._session.next_seq
             self._session.note("turn_start", data, run=self.run_name)
             if self._user is not None:
@@ -120,7 +120,10 @@ class Turn:
         self._more = False
 
     def close(self, reason: TurnReason = "complete") -> None:
-        """End the turn durably, answering what is owed; idempotent. A turn with waiting calls ends `suspended`."""
+        """End the turn durably, answering what is owed; idempotent. A turn with waiting calls ends `suspended`.
+
+        Raises `Refused` for a reason that no live turn ends with.
+        """
         self.note_close(reason)
         self._session.flush()
 
@@ -131,6 +134,10 @@ class Turn:
 
     def note_close(self, reason: TurnReason) -> None:
         """Append what closes the turn, the turns of its sub-agents first; the caller waits for the barrier."""
+        if reason not in get_args(TurnReason):
+            raise self._refusal(
+                f"{reason!r} is no reason", f"say one of: {', '.join(get_args(TurnReason))}", action="close"
+            )
         with self._session.order:
             state = self.state
             if self._closed or state is None:
@@ -148,11 +155,9 @@ class Turn:
 
     def _note_closers(self, run: calls.Run, state: calls.Turn, reason: TurnReason) -> None:
         scan = self._session.scan
-        still_open = [seq for seq in scan.open_seqs() if seq != state.seq]
+        after = scan.boundary([seq for seq in scan.open_seqs() if seq != state.seq])
         outcome = _OUTCOMES.get(reason, "ok")
-        repairs = close_turn(
-            scan, run, state, still_open=still_open, waiting=scan.waiting(), reason=reason, outcome=outcome
-        )
+        repairs = close_turn(scan, run, state, after=after, reason=reason, outcome=outcome)
         for repair in repairs:
             data = repair.data | ({"format": FORMAT} if repair.type == "turn_end" else {})
             self._session.note(repair.type, data, run=repair.run)
@@ -196,8 +201,8 @@ class Turn:
     def _name(self) -> str:
         return f"turn {self.number} of run {self.run_name!r}" if self.number else f"a turn of run {self.run_name!r}"
 
-    def _refusal(self, why: str, hint: str) -> Refused:
-        return Refused(why, action="begin", subject=self._name, hint=hint)
+    def _refusal(self, why: str, hint: str, *, action: str = "begin") -> Refused:
+        return Refused(why, action=action, subject=self._name, hint=hint)
 
 
 def reason_of(kind: type[BaseException] | None) -> TurnReason:

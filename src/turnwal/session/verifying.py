@@ -155,6 +155,9 @@ def _check_hint(scan: Scan, event: Event) -> None:
         shown = scan.waiting()
         if waiting != shown and _named(waiting) != _named(shown):
             _wrong(scan, event, "waiting", _named(waiting), _named(shown))
+    granted = data.get("granted")
+    if granted is not None and _named(granted) != _named(scan.granted()):
+        _wrong(scan, event, "granted", _named(granted), _named(scan.granted()))
 
 
 def _wrong(scan: Scan, event: Event, name: str, said: object, shown: object) -> None:

@@ -221,7 +221,7 @@ def foreign_rows(draw: st.DrawFn, max_size: int = 16) -> list[Row]:
 # Logs that a session wrote
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     key: str
     id: str
@@ -250,6 +250,15 @@ class _Turn:
 
 _STACK_MAX = 4
 """Open turns of all runs at once."""
+
+
+def _hints(calls: list[_Call]) -> list[dict[str, Any]]:
+    """How a boundary names calls."""
+    calls.sort(key=lambda call: tuple(map(int, call.key.split("."))))
+    return [
+        {"call": call.key, "id": call.id, "name": call.name} | ({} if call.run == "main" else {"run": call.run})
+        for call in calls
+    ]
 
 
 class _Session:
@@ -284,16 +293,12 @@ class _Session:
         return len(self.rows) - 1
 
     def boundary(self, *, opens: bool = False) -> dict[str, Any]:
+        held = [call for turn in self.stack for call in turn.calls]
         waiting = [call for call in self.calls if call.state == "waiting"]
-        waiting.sort(key=lambda call: tuple(map(int, call.key.split("."))))
+        granted = [call for call in self.calls if call.state == "granted" and call not in held]
         still_open = [turn.seq for turn in self.stack] + ([len(self.rows)] if opens else [])
-        return {
-            "open": sorted(still_open),
-            "waiting": [
-                {"call": call.key, "id": call.id, "name": call.name} | ({} if call.run == "main" else {"run": call.run})
-                for call in waiting
-            ],
-        }
+        hints = {"open": sorted(still_open), "waiting": _hints(waiting)}
+        return hints | ({"granted": _hints(granted)} if granted else {})
 
     # Verbs
 
