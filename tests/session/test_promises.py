@@ -1,0 +1,382 @@
+"""Where a hole was found once: sub-agents, grants, exports, retries, interrupts of the process itself."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import turnwal
+from tests.session.helpers import DONE, TOOLS, asks, die, reply, results, says, stored, text_of, types
+from turnwal.core.errors import InvalidEvent, OwnershipLost, Refused
+from turnwal.core.recovery import plan
+from turnwal.session.session import Session
+from turnwal.session.sessions import Sessions
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+
+
+def lost_call(sessions: Sessions, tool: str = "pay") -> None:
+    """Leave a session whose one call was dispatched and lost, and recover it."""
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    step.assistant(reply(asks(tool)))[0].dispatch()
+    die(session)
+    with sessions.session("s"):
+        pass
+
+
+# --- sub-agents
+
+
+def test_the_work_of_a_sub_agent_is_the_dispatch_of_its_call(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("delegate")))
+        with call.sub("helper", user="pay") as sub, sub.step() as inner:
+            inner.run(inner.assistant(reply(asks("pay"))), TOOLS)
+        call.result("done")
+
+    assert [event.data["call"] for event in results(stored(sessions, "s"))][-1] == "4.0"
+
+
+def test_a_sub_agent_that_worked_is_never_said_not_to_have_started() -> None:
+    log = turnwal.Log()
+    log.append("turn_start", {"turn": 1, "dispatch": "durable"})
+    log.append("assistant_message", {"parts": [asks("delegate", "a"), asks("pay", "b")]})
+    log.append("turn_start", {"turn": 1, "dispatch": "durable", "serves": "1.0"}, run="1.0")
+    log.append("turn_end", {"turn": 1}, run="1.0")
+
+    verdicts = {repair.data["call"]: repair for repair in plan(log).lost_calls()}
+    assert verdicts["1.0"].data["metadata"]["risk"] == "tool_outcome_unknown"
+    assert verdicts["1.0"].rule == 1
+    assert verdicts["1.1"].data["metadata"]["basis"] == "declared"
+
+
+# --- grants
+
+
+def ask(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="pay 7") as turn, turn.step() as step:
+        step.assistant(reply(asks("pay", order=7)))[0].ask("pay 7?")
+
+
+def another_turn(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="meanwhile") as turn, turn.step() as step:
+        step.assistant(DONE)
+
+
+def crash_before_dispatch(sessions: Sessions) -> None:
+    session = sessions.session("s").open()
+    session.turn(resumes="4.0").begin()
+    session.flush()
+    die(session)
+    with sessions.session("s"):
+        pass
+
+
+@pytest.mark.parametrize("between", [another_turn, crash_before_dispatch])
+def test_f28_a_grant_outlives_other_turns_crashes_and_processes(
+    sessions: Sessions, between: Callable[[Sessions], None]
+) -> None:
+    ask(sessions)
+    with sessions.session("s") as session:
+        session.call("4.0").grant(by="ada")
+    between(sessions)
+    between(sessions)
+
+    with sessions.session("s") as session:
+        assert session.waiting() == []
+        (granted,) = session.granted()
+        with session.turn(resumes=granted) as turn:
+            assert turn.resumed is granted
+            granted.run(TOOLS)
+        assert session.granted() == []
+    assert text_of(results(stored(sessions, "s"))[-1]) == '{"paid":7}'
+
+
+def test_f28_a_denial_is_recorded_whole_or_not_at_all(sessions: Sessions) -> None:
+    ask(sessions)
+    with sessions.session("s") as session:
+        call = session.call("4.0")
+        before = session.head
+        with pytest.raises(InvalidEvent):
+            call.deny(text={1})  # type: ignore[arg-type]
+        assert session.head == before
+        call.deny(text="no")
+
+
+def test_f28_a_step_that_ends_voids_the_open_question(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("pay")))
+        session.append("approval_request", {"call": call.call_key, "id": call.id, "question": "?"})
+
+    told = [(event.type, event.data.get("decision")) for event in stored(sessions, "s")]
+    assert ("approval_response", "void") in told
+    assert told.index(("approval_response", "void")) < told.index(("step_end", None))
+
+
+# --- exports
+
+
+def test_an_export_says_where_the_session_stood_and_not_more() -> None:
+    sessions = Sessions(MemoryStore())
+    with sessions.session("s") as session:
+        session.append("x.note", {})
+        session.flush()
+        export = sessions.export("s")
+        copied = sessions.export("s", copied=True)
+        lines, with_mark = [next(export)], [next(copied)]
+        with session.turn(user="go") as turn, turn.step() as step:
+            (call,) = step.assistant(reply(asks("pay")))
+            call.dispatch()
+            lines += export
+            with_mark += copied
+            call.result("paid")
+
+    assert len(lines) == len(with_mark) == 2
+    assert not plan(turnwal.Log.read(lines))
+
+
+# --- retries
+
+
+def test_every_handle_of_a_call_is_the_same_handle(sessions: Sessions) -> None:
+    lost_call(sessions)
+    ran: list[int] = []
+    with sessions.session("s") as session:
+        first, second = session.call("4.0"), session.call("4.0")
+        assert first is second
+        first.retry({"pay": lambda: ran.append(1)})
+        with pytest.raises(Refused, match="known to have happened"):
+            second.retry({"pay": lambda: ran.append(2)})
+        second.settle("unknown")
+        with pytest.raises(Refused, match="known to have happened"):
+            first.retry({"pay": lambda: ran.append(3)})
+        second.settle("did_not_happen")
+        assert first.retry({"pay": lambda: ran.append(4)}).data["attempt"] == 3
+
+    assert ran == [1, 4]
+
+
+def test_two_retries_cannot_overlap(sessions: Sessions) -> None:
+    lost_call(sessions)
+    refused: list[str] = []
+    with sessions.session("s") as session:
+        call = session.call("4.0")
+
+        def body() -> str:
+            with pytest.raises(Refused, match="is running"):
+                call.retry({"pay": body})
+            refused.append("inner")
+            return "paid"
+
+        call.retry({"pay": body})
+    assert refused == ["inner"]
+
+
+def test_a_retry_whose_value_cannot_be_kept_happened_all_the_same(sessions: Sessions) -> None:
+    lost_call(sessions)
+    with sessions.session("s") as session:
+        outcome = session.call("4.0").retry({"pay": lambda: {1}})
+
+    assert outcome.data["outcome"] == "happened"
+    assert "could not be recorded" in text_of(outcome)
+
+
+def test_an_asynchronous_tool_is_repeated_too(sessions: Sessions) -> None:
+    lost_call(sessions)
+
+    async def body() -> str:
+        return "paid"
+
+    async def main() -> str:
+        async with sessions.session("s") as session:
+            call = session.call("4.0")
+            with pytest.raises(Refused, match="asynchronous"):
+                call.retry({"pay": body})
+            outcome = await call.aretry({"pay": body})
+            await call.asettle("happened", by="ada")
+            return str(outcome.data["outcome"])
+
+    assert asyncio.run(main()) == "happened"
+
+
+# --- what a tool raises
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("error", [Mute(), ValueError("x" * (65 * 1024 * 1024))], ids=["mute", "huge"])
+def test_whatever_a_tool_raises_is_a_result_with_is_error(error: Exception) -> None:
+    sessions = Sessions(MemoryStore())
+
+    def body() -> None:
+        raise error
+
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (result,) = step.run(step.assistant(reply(asks("body"))), {"body": body})
+    assert result.data["is_error"] is True
+    assert type(error).__name__ in text_of(result)
+
+
+# --- the write order, asynchronously (F14)
+
+
+def test_f14_asynchronously_the_input_is_durable_before_the_model_is_asked_and_each_dispatch_before_its_body(
+    sessions: Sessions,
+) -> None:
+    seen: list[list[str]] = []
+
+    async def body(n: int) -> int:
+        seen.append(types(stored(sessions, "s"))[3:])
+        return n
+
+    async def main() -> list[str]:
+        async with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+            asked_with = types(stored(sessions, "s"))
+            await step.arun(step.assistant(reply(asks("body", n=0), asks("body", n=1))), {"body": body})
+            return asked_with
+
+    assert asyncio.run(main()) == ["session_start", "turn_start", "user_message", "step_start"]
+    message = ["step_start", "assistant_message"]
+    assert seen == [[*message, "tool_call"], [*message, "tool_call", "tool_result", "tool_call"]]
+
+
+def test_waiting_for_an_owner_keeps_no_barrier_from_its_turn(sessions: Sessions) -> None:
+    async def wait() -> None:
+        async with sessions.session("s", wait=20):
+            pass
+
+    async def main() -> float:
+        async with sessions.session("s") as session:
+            waiters = [asyncio.create_task(wait()) for _ in range(12)]
+            await asyncio.sleep(0.1)
+            started = time.monotonic()
+            session.append("x.note", {})
+            await session.aflush()
+            spent = time.monotonic() - started
+        await asyncio.gather(*waiters)
+        return spent
+
+    assert asyncio.run(main()) < 10
+
+
+# --- raw records, plain verbs
+
+
+def in_a_step(sessions: Sessions, work: Callable[[Session, Any, Any], None]) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        call, other = step.assistant(reply(asks("pay", "a"), asks("pay", "b", order=2)))
+        other.run(TOOLS)
+        work(session, call, other)
+        step.run([call], TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("type", "data"),
+    [
+        ("tool_result", {"id": "a", "parts": []}),
+        ("tool_result", {"call": "banana", "id": "a", "parts": []}),
+        ("tool_result", {"call": "4.1", "id": "b", "parts": []}),
+        ("tool_call", {"call": "4.1", "id": "b"}),
+        ("tool_suspended", {"call": "9.0"}),
+        ("approval_response", {"call": "4.0", "id": "a", "decision": "granted"}),
+        ("approval_response", {"call": "4.1", "id": "b", "decision": "granted"}),
+        ("step_start", {}),
+        ("turn_end", {"turn": 1, "reason": "complete"}),
+        ("turn_end", {"turn": 1, "reason": "interrupted"}),
+        ("turn_start", {}),
+    ],
+)
+def test_f07_a_raw_record_that_would_make_the_history_ambiguous_is_refused(
+    sessions: Sessions, type: str, data: dict[str, Any]
+) -> None:
+    def work(session: Session, _call: Any, _other: Any) -> None:
+        before = session.head
+        with pytest.raises(Refused) as refused:
+            session.append(type, data)
+        assert refused.value.hint
+        assert session.head == before
+
+    in_a_step(sessions, work)
+
+
+def test_a_reason_or_outcome_that_is_none_is_refused(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        for word in ("interrupted", "banana", 5):
+            with pytest.raises(Refused):
+                turn.close(word)  # type: ignore[arg-type]
+            with pytest.raises(Refused):
+                step.close(word)  # type: ignore[arg-type]
+        step.assistant(reply(says("done")))
+
+
+# --- forks of the process
+
+
+def test_a_forked_child_is_refused_at_its_first_record(tmp_path: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        session.append("x.note", {})
+        session.flush()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with pytest.raises(OwnershipLost):
+                    session.append("x.note", {})
+                with pytest.raises(OwnershipLost):
+                    session.open_turn("go")
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        session.append("x.note", {})
+    assert types(stored(sessions, "s")) == ["session_start", "x.note", "x.note"]
+
+
+def test_a_fork_while_another_thread_appends_does_not_hang_the_child(tmp_path: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.is_set():
+                session.append("x.note", {})
+                session.flush()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                try:
+                    session.append("x.note", {})
+                except OwnershipLost:
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+
+
+def test_only_declared_hints_are_believed() -> None:
+    for source, retry in (
+        ("declared", "safe"),
+        ("confirmed", "safe"),
+        ("default", "verify_first"),
+        ("server", "verify_first"),
+    ):
+        log = turnwal.Log()
+        log.append("turn_start", {"turn": 1, "dispatch": "durable"})
+        log.append("assistant_message", {"parts": [asks("look", "a")]})
+        hints = {"hints": {"read_only": True}, "hints_from": {"read_only": source}}
+        log.append("tool_call", {"call": "1.0", "id": "a", "name": "look"} | hints)
+        assert plan(log).lost_calls()[0].data["metadata"]["retry"] == retry
