@@ -47,6 +47,10 @@ class PlannedDisk(Disk):
         self._note("sync_directory")
         super().sync_directory(path)
 
+    def link(self, path: str, name: str) -> bool:
+        self._note("link")
+        return super().link(path, name)
+
     def create(self, path: str) -> int | None:
         self._note("create")
         return super().create(path)

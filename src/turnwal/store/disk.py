@@ -22,6 +22,7 @@ from typing import Final
 
 from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported
 
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _UNSUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ELOOP})
 _HINTS: Final = {
@@ -170,6 +171,23 @@ class Disk:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         except OSError:
             return
+
+    def link(self, path: str, name: str) -> bool:
+        """Give a file a second name; False when that name is taken, whatever it leads to."""
+        try:
+            os.link(path, name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise StoreUnsupported(
+                    f"the file system gives a file no second name ({os.strerror(error.errno or 0)})",
+                    action="create",
+                    subject=name,
+                    hint="keep sessions on a file system with hard links",
+                ) from error
+            raise _failed(error, "create", name) from error
+        return True
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory, none when it is absent."""

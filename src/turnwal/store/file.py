@@ -5,7 +5,7 @@ Promises:
   each other, and the lock ends with its holder, however that ends.
 - Reading needs no ownership, writes nothing, and holds an owner up for a moment at most. While an owner is alive,
   bytes behind the last newline are not yet a line; the owner's own process reads exactly what was acknowledged.
-- A new session is durable as a name before it is claimed, and nobody but its user may read it.
+- A new session is durable as a name before anything is appended to it, and nobody but its user may read it.
 
 Does not: work on network file systems unless told to, where locks and syncs mean something else.
 """
@@ -15,7 +15,7 @@ Does not: work on network file systems unless told to, where locks and syncs mea
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from turnwal.core.chain import Head
@@ -32,6 +32,7 @@ from turnwal.core.limits import OWNER_RETRY_S
 from turnwal.store import owner as owners
 from turnwal.store.disk import Disk
 from turnwal.store.fileclaim import FileClaim, Paths
+from turnwal.store.fileput import put
 from turnwal.store.fileview import FileView
 from turnwal.store.frames import frames
 from turnwal.store.mounts import network_type
@@ -86,6 +87,17 @@ class FileStore:
                     hint="wait for it to end, or pass `wait`; reading needs no ownership",
                 )
             time.sleep(_POLL_S)
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        """Store a whole history under a new id, all or nothing; see `Store.put`.
+
+        Raises `StoreUnsupported` on a network file system and on one without hard links. A process that dies in it
+        leaves at most a file whose name begins with `.turnwal-part-`, which nothing reads.
+        """
+        path = self._paths(session).log
+        self._disk.make_directory(self._root)
+        self._check_place(path, "create")
+        return put(self._disk, path, lines, session=session)
 
     def read(
         self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
@@ -158,6 +170,8 @@ class FileStore:
                 owners.enter(claim.inode, claim)
             if not claim.size:
                 self._sync_name(paths.log)
+            elif claim.named_twice:
+                self._disk.sync_directory(self._root)
             claim.adopt()
             self._disk.replace(paths.owner, owners.written(claim.description))
         except BaseException:
@@ -175,7 +189,7 @@ class FileStore:
         return self._disk.create(path) if descriptor is None else descriptor
 
     def _lock(self, session: str, paths: Paths, descriptor: int, owner: str) -> FileClaim | None:
-        self._check_place(paths.log)
+        self._check_place(paths.log, "claim")
         if not self._disk.lock(descriptor, paths.log):
             return None
         status = self._disk.status(descriptor, paths.log)
@@ -193,14 +207,14 @@ class FileStore:
             self._disk.discard(path)
             raise
 
-    def _check_place(self, path: str) -> None:
+    def _check_place(self, path: str, action: str) -> None:
         if self._network or self._local:
             return
         kind = network_type(os.path.dirname(path))
         if kind is not None:
             raise StoreUnsupported(
                 f"it is on a network file system ({kind}), where a lock may not hold and a sync may not reach the disk",
-                action="claim",
+                action=action,
                 subject=path,
                 hint="keep sessions on a local disk, or pass network=True if you know better",
             )

@@ -61,6 +61,7 @@ class FileClaim:
         status = disk.status(descriptor, paths.log)
         self._inode: Inode = (status.st_dev, status.st_ino)
         self._size = status.st_size
+        self._named_twice = status.st_nlink > 1
         self._head: Head | None = None
         self._refusal: TurnwalError | None = None
         self._newline_due = False
@@ -82,6 +83,11 @@ class FileClaim:
     def size(self) -> int:
         """How many bytes were there when the claim began or were acknowledged since."""
         return self._size
+
+    @property
+    def named_twice(self) -> bool:
+        """Whether the file had a second name: whoever stored it may have died before its first one was durable."""
+        return self._named_twice
 
     @property
     def description(self) -> Description:

@@ -12,12 +12,12 @@ import os
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import OwnershipLost, SessionHeld, SessionNotFound
 from turnwal.core.line import Unreadable, read
-from turnwal.store.batch import check_batch, check_head
+from turnwal.store.batch import check_batch, check_head, check_history, taken
 from turnwal.store.frames import frames
 from turnwal.store.names import NOT_FOUND_HINT, check_id
 from turnwal.store.owner import describe, told
@@ -136,6 +136,20 @@ class MemoryStore:
             self._claims = [held for held in self._claims if not held.released]
             self._claims.append(claim)
             return claim
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        """Keep a whole history under a new id, all or nothing; see `Store.put`."""
+        check_id(session)
+        if session in self._memory.shelves:
+            raise taken(session)
+        shelf = _Shelf()
+        for piece, head in check_history(lines, session=session):
+            shelf.take([bytes(line) for line in piece], head)
+        with self._memory.changed:
+            if session in self._memory.shelves:
+                raise taken(session)
+            self._memory.shelves[session] = shelf
+        return shelf.head
 
     def steal(self, session: str) -> None:
         """Fence the present owner off, as if its lease had ended while it still runs: what tests need."""

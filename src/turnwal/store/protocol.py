@@ -1,11 +1,11 @@
-"""The door to storage: six methods, each stating what its success and its failure mean.
+"""The door to storage: seven methods, each stating what its success and its failure mean.
 
 A store keeps the lines of sessions, byte for byte, and says who may append. It checks that a batch builds on the head
 that the store has, and that whoever appends is the owner, inside the operation that makes the batch durable. Whatever
 passes `turnwal.testing.conformance` is a store.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -109,6 +109,20 @@ class Store(Protocol):
         What another owner left unsynced is durable again, same bytes, before this returns. Raises `SessionHeld` with
         the holder's own description, at once or after `wait` seconds; `SessionNotFound` when it is absent and may not
         be made; `InvalidName` for an id that is no text. `owner` describes the claimer to those it will refuse.
+        """
+        ...
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        """Store a whole history under a new id, byte for byte and all or nothing, and return its head.
+
+        Returning means durable in the sense of the store's `durability`. Nobody owns the session then, and until then
+        nobody sees anything of it. Nothing of it is visible when this raises `SessionExists` (the id is taken, be it
+        by an empty session), `Refused` or `OverLimit` (the lines do not chain from nothing, or there is none),
+        `TooNew` (a newer turnwal wrote a line that this one cannot place), `StoreFailed` or `StoreFull` (the store
+        could not), or whatever the iterator raises, which passes through. The same after the death of the process:
+        under the id is all of it or nothing, and the same call can be made again. The lines are taken one after
+        another and never held all at once by a store that outlives the process. Raises `InvalidName` for an id that
+        is no text.
         """
         ...
 
