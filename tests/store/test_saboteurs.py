@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
-from turnwal.core.chain import Head, digest
-from turnwal.core.errors import SessionHeld, TurnwalError
+from turnwal.core.chain import EMPTY, Head, digest
+from turnwal.core.errors import SessionExists, SessionHeld, TurnwalError
 from turnwal.core.line import read
 from turnwal.store.memory import MemoryClaim, MemoryStore, _Shelf
 from turnwal.store.protocol import Presence, Record, Store
@@ -188,6 +188,103 @@ class TruncatesLongLines(SabotagedClaim):
         self.shelf.lines[:] = [line[:500_000] for line in self.shelf.lines]
 
 
+class HalfAPut(Saboteur):
+    """Appends the lines of a history one by one to a new session."""
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        if self.probe(session).exists:
+            return super().put(session, lines)
+        claim = self.claim(session)
+        try:
+            head = EMPTY
+            for line in lines:
+                claim.append([line], head)
+                head = Head(head.count + 1, digest(line))
+            return head
+        finally:
+            claim.release()
+
+
+class HalfALongPut(Saboteur):
+    """Stores a history in pieces, each of them whole."""
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        head, piece, claim = EMPTY, [], None
+        for line in lines:
+            piece.append(line)
+            if len(piece) == 10:
+                claim = claim or self.claim(session)
+                claim.append(piece, head)
+                head, piece = Head(head.count + len(piece), digest(line)), []
+        if claim is None:
+            return super().put(session, piece)
+        claim.append(piece, head)
+        claim.release()
+        return Head(head.count + len(piece), digest(piece[-1]))
+
+
+class PutCleansUpBehindItself(HalfAPut):
+    """Leaves nothing, and yet half a history was there to be seen."""
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        there = self.probe(session).exists
+        try:
+            return super().put(session, lines)
+        except BaseException:
+            if not there:
+                self._claims.clear()
+                self._memory.shelves.pop(session, None)
+            raise
+
+
+class PutOverAnEmptySession(Saboteur):
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        presence = self.probe(session)
+        if presence.empty and presence.owner is None:
+            del self._memory.shelves[session]
+        return super().put(session, lines)
+
+
+class PutOverASession(Saboteur):
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        try:
+            return super().put(session, lines)
+        except SessionExists:
+            del self._memory.shelves[session]
+            return super().put(session, lines)
+
+
+class PutUnchecked(Saboteur):
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        kept = list(lines)
+        try:
+            return super().put(session, kept)
+        except SessionExists:
+            raise
+        except TurnwalError:
+            shelf = self._memory.shelves[session] = _Shelf()
+            shelf.take(kept, Head(len(kept), digest(kept[-1])) if kept else EMPTY)
+            return shelf.head
+
+
+class PutReencoded(Saboteur):
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        head = super().put(session, lines)
+        shelf = self._shelf(session, "put")
+        shelf.lines[:] = [json.dumps(json.loads(line)).encode() for line in shelf.lines]
+        return head
+
+
+class FirstPieceOnly(Saboteur):
+    """Stores what it can hold, and says that it stored all."""
+
+    def put(self, session: str, lines: Iterable[bytes]) -> Head:
+        head = super().put(session, lines)
+        shelf = self._shelf(session, "put")
+        del shelf.lines[10_000:], shelf.offsets[10_000:]
+        return head
+
+
 SABOTEURS: list[tuple[type[MemoryStore] | type[SabotagedClaim], str]] = [
     (GapLetIn, "a_gap_in_seq_is_refused"),
     (WrongPrevLetIn, "a_wrong_prev_is_refused"),
@@ -207,6 +304,15 @@ SABOTEURS: list[tuple[type[MemoryStore] | type[SabotagedClaim], str]] = [
     (AbsentIsEmpty, "absent_and_empty_are_two_answers"),
     (ChildLetIn, "a_forked_child_is_refused"),
     (TruncatesLongLines, "a_big_line_is_kept"),
+    (HalfAPut, "a_history_that_does_not_chain_leaves_nothing"),
+    (HalfAPut, "a_history_can_be_stored_after_one_that_failed"),
+    (HalfALongPut, "a_history_that_does_not_chain_leaves_nothing"),
+    (PutCleansUpBehindItself, "a_history_that_breaks_off_leaves_nothing"),
+    (PutOverAnEmptySession, "a_history_takes_no_id_that_is_taken"),
+    (PutOverASession, "a_history_takes_no_id_that_is_taken"),
+    (PutUnchecked, "a_history_that_does_not_chain_leaves_nothing"),
+    (PutReencoded, "a_history_is_stored_byte_for_byte"),
+    (FirstPieceOnly, "a_long_history_is_stored"),
 ]
 
 

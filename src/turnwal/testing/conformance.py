@@ -23,13 +23,21 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import NamedTuple, Protocol
 
 from turnwal.core.chain import EMPTY, Head, digest
-from turnwal.core.errors import InvalidName, OwnershipLost, Refused, SessionHeld, SessionNotFound, TurnwalError
-from turnwal.core.limits import SESSION_ID_CHARS_MAX
+from turnwal.core.errors import (
+    InvalidName,
+    OwnershipLost,
+    Refused,
+    SessionExists,
+    SessionHeld,
+    SessionNotFound,
+    TurnwalError,
+)
+from turnwal.core.limits import PENDING_BYTES_MAX, SESSION_ID_CHARS_MAX
 from turnwal.core.log import Log
 from turnwal.store.protocol import Claim, Gap, Presence, Record, Store
 
@@ -114,6 +122,31 @@ def _lines(log: Log, start: int = 0) -> list[bytes]:
     return list(log.lines())[start:]
 
 
+def _odd_lines() -> list[bytes]:
+    """Lines that nobody would write like this, and that are lines all the same."""
+    lines = _lines(_log())
+    lone, wide = b"\\ud800 \\u2028 \\u00e9", "é🙂".encode()
+    for text in (lone, wide, b"1.0", b"12345678901234567890123"):
+        body = b'"' + text + b'"' if text in (lone, wide) else text
+        lines.append(
+            b'{"prev":"%s", "seq":%d,"type":"x.odd","data":{"b": %b,"a":1e2},"time":0}'
+            % (digest(lines[-1]).encode(), len(lines), body)
+        )
+    return lines
+
+
+def _long_log() -> Log:
+    """More than any store need hold at once."""
+    log = _log(messages=0)
+    for index in range(PENDING_BYTES_MAX // _LONG + 2):
+        log.append("user_message", {"parts": [{"type": "text", "content": f"{index} ".ljust(_LONG, "x")}]})
+    _grow(log, 3)
+    return log
+
+
+_LONG = 512 * 1024
+
+
 def _head(lines: Sequence[bytes]) -> Head:
     return Head(len(lines), digest(lines[-1])) if lines else EMPTY
 
@@ -161,14 +194,7 @@ def _same(found: object, wanted: object, what: str) -> None:
 @_check
 def _lines_come_back_byte_for_byte(storage: Storage) -> None:
     """A store returns the bytes it was given, not what it thinks they mean."""
-    lines = _lines(_log())
-    lone, wide = b"\\ud800 \\u2028 \\u00e9", "é🙂".encode()
-    for text in (lone, wide, b"1.0", b"12345678901234567890123"):
-        body = b'"' + text + b'"' if text in (lone, wide) else text
-        lines.append(
-            b'{"prev":"%s", "seq":%d,"type":"x.odd","data":{"b": %b,"a":1e2},"time":0}'
-            % (digest(lines[-1]).encode(), len(lines), body)
-        )
+    lines = _odd_lines()
     with _claimed(storage) as (store, claim):
         claim.append(lines, EMPTY)
         _same(_stored(store), lines, "the lines read")
@@ -320,6 +346,124 @@ def _two_lines_in_one_are_refused(storage: Storage) -> None:
     _refuses(storage, "a line with a newline in it", kept, [b"\n".join(_lines(log, len(kept)))], head)
 
 
+# --- whole histories
+
+
+@_check
+def _a_history_is_stored_byte_for_byte(storage: Storage) -> None:
+    """`put` returns the head; the session is listed, nobody owns it, and it can be built on."""
+    lines = _odd_lines()
+    with closing(storage.open()) as store:
+        head = store.put("s", iter(lines))
+        _same(head, _head(lines), "the head of a stored history")
+        _same(store.probe("s"), Presence(exists=True, empty=False, owner=None), "a stored history")
+        _same(list(store.sessions()), ["s"], "the sessions listed")
+        _same(_stored(store), lines, "the lines read")
+        newest = [record.line if record else None for record in store.newest("s")]
+        _same(newest, lines[::-1], "the newest lines")
+    with _claimed(storage, create=False) as (store, claim):
+        log = Log.read(lines)
+        _grow(log)
+        claim.append(_lines(log, len(lines)), head)
+        _same(_stored(store), _lines(log), "the lines read behind a stored history")
+
+
+@_check
+def _a_long_history_is_stored(storage: Storage) -> None:
+    """More bytes than may be pending, and more lines than anybody would hold."""
+    for session, log in (("long", _long_log()), ("many", _log(messages=12_000))):
+        with closing(storage.open()) as store:
+            _same(store.put(session, log.lines()), log.head, "the head of a long history")
+        with closing(storage.open()) as store:
+            _require(_stored(store, session) == _lines(log), "a long history was stored with other lines")
+
+
+@_check
+def _a_history_takes_no_id_that_is_taken(storage: Storage) -> None:
+    """Neither that of a session nor that of an empty one, nor one that is taken while the lines come in."""
+    lines, other = _lines(_log()), _lines(_log("other", messages=4))
+    with closing(storage.open()) as store, closing(storage.open()) as door:
+        store.put("s", lines)
+        store.claim("empty").release()
+        owned = store.claim("owned")
+        for session in ("s", "empty", "owned"):
+            for each in (store, door):
+                _refused(
+                    f"a history under the id {session!r}, which is taken,",
+                    SessionExists,
+                    lambda each=each, session=session: each.put(session, other),  # type: ignore[misc]
+                )
+        owned.append(lines, EMPTY)
+        _refused("a history that came second", SessionExists, lambda: store.put("t", _between(other, door, "t", lines)))
+        for session, kept in (("s", lines), ("empty", []), ("owned", lines), ("t", lines)):
+            _same(_stored(store, session), kept, f"the lines of {session!r}, whose id is taken,")
+
+
+def _between(lines: Sequence[bytes], store: Store, session: str, others: Sequence[bytes]) -> Iterator[bytes]:
+    """Lines, and in the middle of them somebody else stores another history under the same id."""
+    yield lines[0]
+    store.put(session, others)
+    yield from lines[1:]
+
+
+@_check
+def _a_history_that_does_not_chain_leaves_nothing(storage: Storage) -> None:
+    """Wherever it breaks, nothing is there afterwards, and a whole one can be stored."""
+    lines, long = _lines(_log(messages=4)), _lines(_long_log())
+    broken = {
+        "no line": [],
+        "a beginning that is cut off": lines[1:],
+        "a line that is left out": lines[:2] + lines[3:],
+        "a line that stands twice": [*lines[:3], lines[2], *lines[3:]],
+        "a changed line": [*lines[:2], lines[2].replace(b"message", b"massage"), *lines[3:]],
+        "bytes that are no line": [*lines[:2], b"{", *lines[2:]],
+        "two lines in one": [lines[0], b"\n".join(lines[1:3]), *lines[3:]],
+        "a break at the end of a long history": [*long[:-2], long[-1]],
+    }
+    for what, wrong in broken.items():
+        _leaves_nothing(storage, what, wrong, Refused)
+
+
+@_check
+def _a_history_that_breaks_off_leaves_nothing(storage: Storage) -> None:
+    """What the iterator raises passes through, and nobody has seen anything of it at any moment."""
+    for log in (_log(messages=4), _long_log()):
+        lines = _lines(log)
+        with closing(storage.open()) as door:
+            _leaves_nothing(storage, "a history that breaks off", _breaking_off(lines, door), _BrokenOffError)
+
+
+class _BrokenOffError(TurnwalError):
+    """What only the iterator of a check raises."""
+
+
+def _breaking_off(lines: Sequence[bytes], door: Store) -> Iterator[bytes]:
+    for line in lines:
+        yield line
+        _require(not door.probe("s").exists, "part of a history was to be seen while it was stored")
+    raise _BrokenOffError("the lines break off")
+
+
+def _leaves_nothing(storage: Storage, what: str, wrong: Iterable[bytes], error: type[TurnwalError]) -> None:
+    with closing(storage.open()) as store:
+        _refused(what, error, lambda: store.put("s", wrong))
+    with closing(storage.open()) as store:
+        _same(store.probe("s").exists, False, f"after {what}, whether there is something")  # noqa: FBT003
+        _same("s" in store.sessions(), False, f"after {what}, whether it is listed")  # noqa: FBT003
+        _refused(f"reading after {what}", SessionNotFound, lambda: list(store.read("s")))
+
+
+@_check
+def _a_history_can_be_stored_after_one_that_failed(storage: Storage) -> None:
+    """What failed is no reason against the next try."""
+    lines = _lines(_log(messages=4))
+    with closing(storage.open()) as store, closing(storage.open()) as door:
+        _refused("a history with a hole", Refused, lambda: store.put("s", [*lines[:2], *lines[3:]]))
+        _refused("a history that breaks off", _BrokenOffError, lambda: store.put("s", _breaking_off(lines, door)))
+        _same(store.put("s", lines), _head(lines), "the head after the second try")
+        _same(_stored(door), lines, "the lines read after the second try")
+
+
 # --- what was acknowledged
 
 
@@ -453,7 +597,12 @@ def _what_is_no_id_is_refused(storage: Storage) -> None:
     """Empty, too long, or no text."""
     with closing(storage.open()) as store:
         for session in ("", "x" * (SESSION_ID_CHARS_MAX + 1), 7, None, b"bytes"):
-            for act in (store.claim, store.probe, lambda name: list(store.read(name))):
+            for act in (
+                store.claim,
+                store.probe,
+                lambda name: list(store.read(name)),
+                lambda name: store.put(name, _lines(_log())),
+            ):
                 _refused(f"the id {session!r:.40}", InvalidName, lambda act=act, name=session: act(name))  # type: ignore[misc]
         _same(list(store.sessions()), [], "the sessions listed")
 
