@@ -2,12 +2,13 @@
 
 import json
 import os
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.cli.worlds import World, holder, run, shell
+from tests.cli.worlds import World, command, environment, holder, run, shell
 
 
 def test_head_is_count_and_hash(world: World) -> None:
@@ -149,6 +150,34 @@ def test_a_session_with_an_owner_is_exported_only_as_a_copy(world: World) -> Non
     lines = Path("copy.jsonl").read_bytes().splitlines()
     assert json.loads(lines[-1])["type"] == "session_copied"
     assert run("plan", "copy.jsonl").exit_code == 3
+
+
+@pytest.mark.parametrize("verb", ["import", "fork"])
+def test_f38_what_a_full_disk_stops_is_not_there_and_can_be_done_again(world: World, verb: str) -> None:
+    path = world.clean(user="x" * 200_000)
+    arguments = ["import", str(path), "copy"] if verb == "import" else ["fork", "clean", "copy", "--at", "7"]
+    starved = ["/bin/sh", "-c", 'ulimit -f 100 && exec "$@"', "sh", *command(*arguments)]
+
+    full = subprocess.run(starved, capture_output=True, text=True, check=False, env=environment())
+
+    assert full.returncode == 1
+    assert full.stderr.startswith("error store_full: ")
+    assert "hint: make room and try again" in full.stderr
+    assert [path.name for path in world.root.iterdir()] == ["clean.jsonl"]
+    assert "copy" not in run("ls").stdout
+    assert run(*arguments).exit_code == 0
+    assert run("verify", "copy").exit_code == 0
+
+
+def test_an_import_takes_no_id_of_an_empty_session(world: World) -> None:
+    path = world.clean()
+    world.empty()
+
+    result = run("import", str(path), "empty")
+
+    assert (result.exit_code, result.stderr.split(":")[0]) == (1, "error session_exists")
+    assert "hint: " in result.stderr
+    assert world.path("empty").read_bytes() == b""
 
 
 def test_export_stops_at_damage_and_leaves_no_half_file(world: World) -> None:

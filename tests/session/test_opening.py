@@ -17,12 +17,15 @@ from turnwal.core.errors import (
     SessionExists,
     SessionHeld,
     SessionNotFound,
+    StoreFull,
     TooNew,
+    TurnwalError,
 )
 from turnwal.core.log import Log
 from turnwal.core.recovery import plan, plan_of
 from turnwal.session.opening import open_tail
 from turnwal.session.sessions import Sessions, fork
+from turnwal.store.disk import Disk
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
 from turnwal.store.protocol import Gap, Record
@@ -420,10 +423,50 @@ def test_a_session_moves_between_stores_byte_for_byte(sessions: Sessions, tmp_pa
     assert head == sessions.glance("s").head
     with pytest.raises(SessionExists):
         other.take_in("s", lines)
-    with pytest.raises(Refused):
-        other.take_in("none", [])
-    with pytest.raises(DamagedStart):
-        other.take_in("headless", list(Log().lines()) or lines_without_start())
+    assert list(other) == ["s"]
+
+
+def test_what_is_no_whole_history_is_refused_with_a_hint_and_leaves_nothing(sessions: Sessions, tmp_path: Path) -> None:
+    talk(sessions, 2)
+    lines = list(sessions.export("s"))
+    newer = Log.read(lines)
+    newer.append("x.note", {})
+    odd = list(newer.lines())[-1].replace(b"x.note", b"erased")
+    wrong: list[tuple[list[bytes], type[TurnwalError]]] = [
+        ([], Refused),
+        (lines_without_start(), DamagedStart),
+        (lines[1:], Damaged),
+        ([*lines[:3], *lines[4:]], Damaged),
+        ([*lines, lines[-1]], Damaged),
+        ([*lines, odd], TooNew),
+    ]
+
+    other = Sessions(FileStore(tmp_path / "other"))
+    for history, error in wrong:
+        with pytest.raises(error) as caught:
+            other.take_in("copy", history)
+        assert caught.value.hint
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_f34_half_a_fork_is_no_session(sessions: Sessions, tmp_path: Path) -> None:
+    class Full(Disk):
+        def write_at(self, descriptor: int, data: bytes, offset: int, path: str) -> None:
+            super().write_at(descriptor, data[: len(data) // 2], offset, path)
+            raise StoreFull("No space left on device")
+
+    talk(sessions, 2)
+    at = len(stored(sessions, "s"))
+    other = Sessions(FileStore(tmp_path / "other", disk=Full()))
+
+    with pytest.raises(StoreFull) as caught:
+        sessions.fork("s", at, "copy", into=other)
+
+    assert "try again" in caught.value.hint
+    assert list((tmp_path / "other").iterdir()) == []
+    there = Sessions(FileStore(tmp_path / "other"))
+    sessions.fork("s", at, "copy", into=there)
+    assert types(stored(there, "copy"))[-1] == "session_fork"
 
 
 def lines_without_start() -> list[bytes]:

@@ -54,13 +54,12 @@ def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Ite
             yield make(draft("session_copied", {}, run="main", time=copied_at, ignorable=False, head=head))[0]
 
 
-def take_in(store: Store, session: str, lines: Iterable[bytes], *, owner: str = "") -> Head:
+def take_in(store: Store, session: str, lines: Iterable[bytes]) -> Head:
     """Store a history under a new id, byte for byte and all or nothing, and return its head.
 
     Raises `SessionExists` when the id is taken, `DamagedStart` or `Damaged` for lines that do not begin a session or do
     not chain, `TooNew`, `Refused` when there is no line, and what `Store.put` raises; nothing of it is stored then.
     """
-    del owner  # nobody owns a copy until somebody opens it
     return store.put(session, _checked(session, lines))
 
 
