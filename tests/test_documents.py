@@ -35,7 +35,11 @@ def test_every_module_is_in_the_architecture() -> None:
 
 
 def test_every_code_of_an_error_and_of_a_finding_is_documented() -> None:
-    codes = {error.code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, errors.TurnwalError)}
+    codes = {
+        error.code
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.TurnwalError)
+    }
     for code in codes | set(findings.CODES):
         assert f"`{code}`" in DOCS["errors.md"], code
 
