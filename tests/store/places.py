@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
 from turnwal.store.protocol import Store
+from turnwal.store.sqlite import SqliteStore
 from turnwal.testing.conformance import Storage
 
 
@@ -27,6 +28,14 @@ class FilePlace:
         return FileStore(self.root)
 
 
+class SqlitePlace:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self) -> Store:
+        return SqliteStore(self.path)
+
+
 @contextmanager
 def memory() -> Iterator[Storage]:
     yield MemoryPlace()
@@ -36,3 +45,9 @@ def memory() -> Iterator[Storage]:
 def files() -> Iterator[Storage]:
     with TemporaryDirectory() as directory:
         yield FilePlace(Path(directory) / "sessions")
+
+
+@contextmanager
+def sqlite() -> Iterator[Storage]:
+    with TemporaryDirectory() as directory:
+        yield SqlitePlace(Path(directory) / "agents.db")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.store.places import files, memory
+from tests.store.places import files, memory, sqlite
 from turnwal.testing import conformance
 from turnwal.testing.conformance import Check, Factory
 
-FACTORIES: dict[str, Factory] = {"memory": memory, "file": files}
+FACTORIES: dict[str, Factory] = {"memory": memory, "file": files, "sqlite": sqlite}
 
 
 @pytest.mark.parametrize("factory", FACTORIES.values(), ids=FACTORIES)

@@ -3,6 +3,7 @@
     memory:                     in this process
     sessions/                   a directory of session files
     file:sessions, file:///var  the same, said at length
+    sqlite:agents.db            one SQLite file
 
 Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name.
 Does not: touch the disk, beyond looking whether a path is a file.
@@ -23,6 +24,8 @@ from turnwal.store.protocol import Store
 
 # a scheme has two letters or more, so that a drive letter is none
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+
+_FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH or memory:"
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -93,12 +96,21 @@ def _path_of(url: str, rest: str) -> str:
     return path
 
 
+def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
+    from turnwal.store.sqlite import SqliteStore  # noqa: PLC0415 - only who uses it pays for the driver
+
+    return SqliteStore(_path_of(url, rest or ""), **options)
+
+
 _FACTORIES: Final[Mapping[str, Callable[[str, str | None, Mapping[str, Any]], Store]]] = {
     "memory": _memory,
     "file": _file,
+    "sqlite": _sqlite,
 }
 """Scheme to what opens it, given the URL, what follows the scheme (None for a plain path), and the options."""
 
 
-def _invalid(url: object, reason: str, hint: str = "a store is a directory, file:PATH or memory:") -> InvalidStoreUrl:
+def _invalid(
+    url: object, reason: str, hint: str = "a store is a directory, file:PATH, sqlite:PATH or memory:"
+) -> InvalidStoreUrl:
     return InvalidStoreUrl(reason, action="open", subject=f"{url!r:.200}", hint=hint)

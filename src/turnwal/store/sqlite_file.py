@@ -1,0 +1,222 @@
+"""The SQLite file: its schema, the connections to it, and what is checked of both.
+
+Promises:
+- Every pragma is fetched and compared: a driver may swallow its failure, and a setting may not take.
+- Lines are never updated or deleted: triggers refuse it, whoever asks.
+- The directory is synced by us when the file is made and when its `-wal` appears: SQLite does not report when its own
+  sync of the directory fails.
+- Readers are opened read-only: an ordinary one that closes last would delete the `-wal` under a live writer.
+
+Does not: open the file by path itself; closing such a descriptor would drop SQLite's locks in this process.
+"""
+
+# pathlib would take a quarter of the time that importing turnwal may add
+# ruff: noqa: PTH100, PTH101, PTH120
+
+import os
+from typing import Any, Final
+from urllib.parse import quote
+
+import apsw
+
+from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported, TooNew
+from turnwal.store.disk import Disk
+
+APPLICATION_ID: Final = 0x74_77_61_6C
+"""`twal`, in the header of the file."""
+
+_WRITING: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
+_READING: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+SCHEMA: Final = 1
+"""The schema this version writes; a newer one is refused."""
+
+LEAST_SQLITE: Final = (3, 51, 3)
+"""The first release without the defect that can corrupt a WAL while it is reset."""
+
+BUSY_MS: Final = 10_000
+"""How long another process's commit is waited for."""
+
+_PRAGMAS: Final = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "foreign_keys": 1,
+    "trusted_schema": 0,
+    "mmap_size": 0,
+    "wal_autocheckpoint": 1000,
+}
+
+_DDL: Final = """
+CREATE TABLE session (
+  number INTEGER PRIMARY KEY,
+  id BLOB NOT NULL UNIQUE,
+  epoch INTEGER NOT NULL DEFAULT 0,
+  owner TEXT NOT NULL DEFAULT '',
+  events INTEGER NOT NULL DEFAULT 0,
+  hash TEXT NOT NULL,
+  size INTEGER NOT NULL DEFAULT 0,
+  open_from INTEGER
+) STRICT;
+CREATE INDEX session_open ON session (id) WHERE open_from IS NOT NULL;
+CREATE TABLE line (
+  session INTEGER NOT NULL REFERENCES session (number),
+  position INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  line BLOB NOT NULL,
+  UNIQUE (session, position)
+) STRICT;
+CREATE TRIGGER line_is_never_updated BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'a line is never changed'); END;
+CREATE TRIGGER line_is_never_deleted BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'a line is never deleted'); END;
+"""
+
+
+def check_version() -> None:
+    """Return when the SQLite that came with the driver is new enough; raise `StoreUnsupported` otherwise."""
+    version = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")[:3]) < LEAST_SQLITE:
+        raise StoreUnsupported(
+            f"SQLite {version} can corrupt a log while its WAL is reset",
+            action="open",
+            subject="SQLite",
+            hint=f"upgrade apsw to one that brings SQLite {'.'.join(map(str, LEAST_SQLITE))} or newer",
+        )
+
+
+def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
+    """Return the one connection that writes, on a file that is ours, made where it is missing."""
+    new = disk.status_of(path) is None
+    if new:
+        disk.make_directory(os.path.dirname(path))
+    with Translated("open", path):
+        connection = apsw.Connection(path, flags=_WRITING)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            _check_ours(connection, path)
+            _apply_pragmas(connection, path)
+            _make_schema(connection)
+            _check_schema(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    if new:
+        os.chmod(path, 0o600)
+    disk.sync_directory(os.path.dirname(path) or ".")
+    return connection
+
+
+def connect_to_read(path: str) -> apsw.Connection | None:
+    """Return a read-only connection, or None when the file is absent or empty. Raises as `connect_to_write` does."""
+    try:
+        if os.lstat(path).st_size == 0:
+            return None
+    except FileNotFoundError:
+        return None
+    with Translated("open", path):
+        connection = apsw.Connection(f"file:{quote(os.path.abspath(path))}?mode=ro", flags=_READING)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            _check_ours(connection, path)
+            if _value(connection, "PRAGMA application_id") == 0:
+                connection.close()
+                return None
+            _check_schema(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+class Translated:
+    """A block in which what SQLite says becomes an error of ours."""
+
+    def __init__(self, action: str, path: str) -> None:
+        """Name what is attempted, and on which file."""
+        self._action = action
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Raise `StoreFull`, `StoreUnsupported` or `StoreFailed` for an error of SQLite."""
+        if isinstance(error, apsw.Error):
+            raise failure(error, self._action, self._path) from error
+
+
+def failure(error: apsw.Error, action: str, path: str) -> StoreError:
+    """The error of ours for one of SQLite."""
+    reason = f"{type(error).__name__.removesuffix('Error')}: {error}"
+    match error:
+        case apsw.FullError():
+            return StoreFull(reason, action=action, subject=path, hint="make room, then open the session again")
+        case apsw.NotADBError():
+            return StoreUnsupported(reason, action=action, subject=path, hint="it is something else; name another file")
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            return StoreFailed(reason, action=action, subject=path, hint="check the mode of the file and its directory")
+        case apsw.BusyError() | apsw.LockedError():
+            hint = "another process is in the middle of a long write; try again"
+            return StoreFailed(reason, action=action, subject=path, hint=hint)
+        case apsw.CorruptError():
+            hint = "restore the file from a copy; SQLite's .recover may read what is left"
+            return StoreFailed(reason, action=action, subject=path, hint=hint)
+        case _:
+            return StoreFailed(reason, action=action, subject=path, hint="look at the disk and the kernel's log")
+
+
+def _check_ours(connection: apsw.Connection, path: str) -> None:
+    """Refuse a database of another program; a new one is nobody's."""
+    connection.execute("BEGIN")  # both from one snapshot: another process may be making the schema
+    found = _value(connection, "PRAGMA application_id")
+    tables = _value(connection, "SELECT count(*) FROM sqlite_schema")
+    connection.execute("COMMIT")
+    if found == APPLICATION_ID or (found == 0 and tables == 0):
+        return
+    raise StoreUnsupported(
+        f"it is a database of another program (application id {found})",
+        action="open",
+        subject=path,
+        hint="name a file of its own for turnwal",
+    )
+
+
+def _check_schema(connection: apsw.Connection, path: str) -> None:
+    found = _value(connection, "PRAGMA user_version")
+    if found > SCHEMA:
+        raise TooNew(
+            f"its schema is {found}, this version knows up to {SCHEMA}",
+            action="open",
+            subject=path,
+            hint="upgrade turnwal",
+        )
+
+
+def _apply_pragmas(connection: apsw.Connection, path: str) -> None:
+    for name, wanted in _PRAGMAS.items():
+        _value(connection, f"PRAGMA {name} = {wanted}")
+        found = _value(connection, f"PRAGMA {name}")
+        if found != wanted:
+            raise StoreUnsupported(
+                f"PRAGMA {name} is {found!r} where {wanted!r} was asked for",
+                action="open",
+                subject=path,
+                hint="the file system must allow shared memory and locks: no network file system",
+            )
+
+
+def _make_schema(connection: apsw.Connection) -> None:
+    """Make the tables where there are none; safe from two processes at once."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _value(connection, "PRAGMA application_id") == 0:
+            connection.execute(_DDL)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _value(connection: apsw.Connection, statement: str) -> Any:
+    """The one value of a statement, fetched, so that its failure is heard of."""
+    return connection.execute(statement).get
