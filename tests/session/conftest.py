@@ -10,6 +10,7 @@ from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
 from turnwal.store.protocol import Store
+from turnwal.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Sessions]
 
@@ -19,8 +20,12 @@ def sessions_on(store: Store) -> Sessions:
     return Sessions(store, clock=lambda: next(ticks), nonce=lambda: "5" * 32)
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "sqlite"])
 def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sessions]:
-    store: Store = MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
-    with sessions_on(store) as found:
+    stores: dict[str, Callable[[], Store]] = {
+        "memory": MemoryStore,
+        "file": lambda: FileStore(tmp_path / "store"),
+        "sqlite": lambda: SqliteStore(tmp_path / "agents.db"),
+    }
+    with sessions_on(stores[request.param]()) as found:
         yield found
