@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.store.server import fresh_schema
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
+from turnwal.store.postgres import PostgresStore
 from turnwal.store.protocol import Store
 from turnwal.store.sqlite import SqliteStore
 from turnwal.testing.conformance import Storage
@@ -36,6 +38,14 @@ class SqlitePlace:
         return SqliteStore(self.path)
 
 
+class PostgresPlace:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def open(self) -> Store:
+        return PostgresStore(self.url)
+
+
 @contextmanager
 def memory() -> Iterator[Storage]:
     yield MemoryPlace()
@@ -51,3 +61,9 @@ def files() -> Iterator[Storage]:
 def sqlite() -> Iterator[Storage]:
     with TemporaryDirectory() as directory:
         yield SqlitePlace(Path(directory) / "agents.db")
+
+
+@contextmanager
+def postgres() -> Iterator[Storage]:
+    with fresh_schema() as url:
+        yield PostgresPlace(url)

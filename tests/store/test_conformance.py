@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.store.places import files, memory, sqlite
+from tests.store.places import files, memory, postgres, sqlite
 from turnwal.testing import conformance
 from turnwal.testing.conformance import Check, Factory
 
-FACTORIES: dict[str, Factory] = {"memory": memory, "file": files, "sqlite": sqlite}
+FACTORIES: dict[str, Factory] = {"memory": memory, "file": files, "sqlite": sqlite, "postgres": postgres}
 
 
 @pytest.mark.parametrize("factory", FACTORIES.values(), ids=FACTORIES)

@@ -4,6 +4,7 @@
     sessions/                   a directory of session files
     file:sessions, file:///var  the same, said at length
     sqlite:agents.db            one SQLite file
+    postgresql://host/database  a PostgreSQL database
 
 Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name.
 Does not: touch the disk, beyond looking whether a path is a file.
@@ -17,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from turnwal.core.errors import InvalidStoreUrl
+from turnwal.core.errors import InvalidStoreUrl, StoreUnsupported
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
 from turnwal.store.protocol import Store
@@ -25,7 +26,7 @@ from turnwal.store.protocol import Store
 # a scheme has two letters or more, so that a drive letter is none
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 
-_FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH or memory:"
+_FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH, postgresql://… or memory:"
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -102,15 +103,29 @@ def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
     return SqliteStore(_path_of(url, rest or ""), **options)
 
 
+def _postgres(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
+    del rest
+    try:
+        from turnwal.store.postgres import PostgresStore  # noqa: PLC0415 - only who uses it pays for the driver
+    except ImportError as error:
+        raise StoreUnsupported(
+            f"the driver of PostgreSQL cannot be imported: {error}",
+            action="open",
+            subject="postgresql:",
+            hint="install turnwal with its extra: pip install 'turnwal[postgres]'",
+        ) from error
+    return PostgresStore(url, **options)
+
+
 _FACTORIES: Final[Mapping[str, Callable[[str, str | None, Mapping[str, Any]], Store]]] = {
     "memory": _memory,
     "file": _file,
     "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "postgres": _postgres,
 }
 """Scheme to what opens it, given the URL, what follows the scheme (None for a plain path), and the options."""
 
 
-def _invalid(
-    url: object, reason: str, hint: str = "a store is a directory, file:PATH, sqlite:PATH or memory:"
-) -> InvalidStoreUrl:
+def _invalid(url: object, reason: str, hint: str = _FORMS) -> InvalidStoreUrl:
     return InvalidStoreUrl(reason, action="open", subject=f"{url!r:.200}", hint=hint)

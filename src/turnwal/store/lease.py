@@ -1,0 +1,133 @@
+"""Proof of life across machines: a lease that belongs to the process, timed by the clock of the database.
+
+Promises:
+- One renewal keeps all sessions of a store alive, however many they are.
+- A lease that expired is never renewed: whoever had it is told, and what comes later begins a new one.
+- A store that owns nothing renews nothing.
+
+Does not: keep a stale owner from writing. The epoch in the session's row does that, in the append itself.
+"""
+
+import secrets
+import threading
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from turnwal.core.errors import StoreError
+from turnwal.store.postgres_link import Link, Links
+
+_RENEW: Final = (
+    "UPDATE turnwal_lease SET expires = CURRENT_TIMESTAMP + %s * INTERVAL '1 second' "
+    "WHERE id = %s AND expires > CURRENT_TIMESTAMP"
+)
+_BEGIN: Final = (
+    "INSERT INTO turnwal_lease (id, expires, owner) VALUES (%s, CURRENT_TIMESTAMP + %s * INTERVAL '1 second', %s)"
+)
+_END: Final = "DELETE FROM turnwal_lease WHERE id = %s"
+_SWEEP: Final = "DELETE FROM turnwal_lease WHERE expires < CURRENT_TIMESTAMP - INTERVAL '1 day'"
+_FREE: Final = "UPDATE turnwal_session SET lease = NULL WHERE number = %s AND epoch = %s AND lease = %s"
+
+
+class Lease:
+    """One lease, from its beginning to its end."""
+
+    def __init__(self) -> None:
+        """Have a name that no other lease has."""
+        self.id = secrets.token_hex(16)
+        self.lost = False
+        self.held = 0
+        self.owed: list[tuple[int, int]] = []
+        """Sessions (number, epoch) that were given up while the server could not be told."""
+
+
+class Keeper:
+    """Begins leases and renews the present one in the background."""
+
+    def __init__(self, links: Links, seconds: float) -> None:
+        """Begin nothing yet."""
+        self._links = links
+        self._seconds = seconds
+        self._mutex = threading.Lock()
+        self._lease: Lease | None = None
+        self._ended = threading.Event()
+
+    def hold(self, owner: str) -> Lease:
+        """Return a lease that one more session points to; it is renewed until `drop`. Raises `StoreFailed`."""
+        with self._mutex:
+            lease = self._lease
+            if lease is None or lease.lost:
+                lease = Lease()
+                with self._links.take("claim") as link:
+                    link.execute(_SWEEP)
+                    link.execute(_BEGIN, (lease.id, self._seconds, owner))
+                self._ended.set()
+                self._ended = threading.Event()
+                self._lease = lease
+                threading.Thread(
+                    target=self._keep, args=(lease, self._ended), name="turnwal-lease", daemon=True
+                ).start()
+            lease.held += 1
+            return lease
+
+    def drop(self, lease: Lease) -> None:
+        """One session less points to a lease."""
+        with self._mutex:
+            lease.held -= 1
+
+    def free(self, lease: Lease, number: int, epoch: int) -> None:
+        """Give one session up; where the server cannot be told now, the renewal tells it. Never raises."""
+        if not lease.lost:
+            try:
+                with self._links.take("release") as link:
+                    link.execute(_FREE, (number, epoch, lease.id))
+            except StoreError:
+                lease.owed.append((number, epoch))
+        self.drop(lease)
+
+    def end(self) -> None:
+        """End the present lease, and with it every ownership that points to it. Never raises."""
+        with self._mutex:
+            lease, self._lease = self._lease, None
+            self._ended.set()
+        if lease is not None and not lease.lost:
+            lease.lost = True
+            with suppress(StoreError), self._links.take("release") as link:
+                link.execute(_END, (lease.id,))
+
+    def _keep(self, lease: Lease, ended: threading.Event) -> None:
+        link: Link | None = None
+        pause = self._seconds / 3
+        while not ended.wait(pause) and not lease.lost:
+            if self._leave_if_unused(lease):
+                break
+            try:
+                link = link or self._links.connect()
+                lease.lost = not self.renew(link, lease)
+                pause = self._seconds / 3
+            except (StoreError, psycopg.Error):
+                _close(link)
+                link = None
+                pause = self._seconds / 10
+        _close(link)
+
+    def renew(self, link: Link, lease: Lease) -> bool:
+        """Prolong a lease, and say whether it was alive by the clock of the database."""
+        while lease.owed:
+            number, epoch = lease.owed[-1]
+            link.execute(_FREE, (number, epoch, lease.id))
+            lease.owed.pop()
+        return link.execute(_RENEW, (self._seconds, lease.id)).rowcount == 1
+
+    def _leave_if_unused(self, lease: Lease) -> bool:
+        with self._mutex:
+            if lease.held or lease.owed or self._lease is not lease:
+                return False
+            self._lease = None
+            return True
+
+
+def _close(link: Link | None) -> None:
+    if link is not None:
+        link.close()
