@@ -2,7 +2,7 @@
 
 Promises:
 - The lock dies with the process and with nothing else: not with a pid, an age, or another descriptor being closed.
-- Looking whether a session is owned disturbs nobody.
+- Looking whether a session is owned disturbs nobody, and needs no right to write.
 - A forked child holds nothing: its inherited descriptors are closed before it runs.
 
 Does not: fence. What counts is the epoch, which the store checks inside the transaction.
@@ -11,12 +11,20 @@ Does not: fence. What counts is the epoch, which the store checks inside the tra
 import fcntl
 import os
 import struct
-import weakref
+import sys
+import threading
+from typing import Final
 
-from turnwal.core.errors import StoreFailed
+from turnwal.core.errors import StoreFailed, StoreUnsupported
 
-_FLOCK = struct.Struct("hhqqi4x")
-_LIVE: "weakref.WeakSet[LifeLock]" = weakref.WeakSet()
+# struct flock with 64-bit offsets, as Linux has it on every architecture: type, whence, start, length, pid
+_FLOCK: Final = struct.Struct("@hhqqi4x")
+
+_forking: Final = threading.RLock()
+"""Held while a descriptor is made and entered here, and while the process forks: a child inherits no unknown one."""
+
+_live: Final[set["LifeLock"]] = set()
+"""Every descriptor that is open. Not weak: a lock that was forgotten is still held, by a forked child too."""
 
 
 class LifeLock:
@@ -24,44 +32,85 @@ class LifeLock:
 
     def __init__(self, path: str, number: int) -> None:
         """Stand for byte `number` of the lock file, which is made where it is missing."""
-        self._path = path
+        check_supported(path)
         self._number = number
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            message = f"the lock file cannot be opened ({error.strerror})"
-            hint = "the directory must be writable for whoever owns a session"
-            raise StoreFailed(message, action="claim", subject=path, hint=hint) from error
-        _LIVE.add(self)
+        self._pid = os.getpid()
+        with _forking:
+            try:
+                self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                message = f"the lock file cannot be opened ({error.strerror})"
+                hint = "the directory must be writable for whoever owns a session"
+                raise StoreFailed(message, action="claim", subject=path, hint=hint) from error
+            _live.add(self)
 
     def take(self) -> bool:
         """Take the lock without waiting; False when another holds it."""
         try:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, self._request(fcntl.F_WRLCK))
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_WRLCK, self._number))
         except (BlockingIOError, PermissionError):
             return False
+        except OSError as error:
+            hint = "keep the file on a local file system"
+            raise StoreUnsupported(
+                f"no lock can be taken ({error.strerror})", action="claim", subject="its lock file", hint=hint
+            ) from error
         return True
 
-    def is_held(self) -> bool:
-        """Whether somebody holds the lock, this process included."""
-        answer = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, self._request(fcntl.F_WRLCK))
-        kind: int = _FLOCK.unpack(answer)[0]
-        return kind != fcntl.F_UNLCK
-
     def close(self) -> None:
-        """Let the lock go; idempotent."""
-        descriptor, self._descriptor = self._descriptor, -1
-        _LIVE.discard(self)
-        if descriptor >= 0:
-            os.close(descriptor)
+        """Let the lock go, also for a child that was forked past Python and still has the descriptor; idempotent."""
+        with _forking:
+            descriptor, self._descriptor = self._descriptor, -1
+            _live.discard(self)
+            if descriptor < 0:
+                return
+            try:
+                if self._pid == os.getpid():
+                    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_UNLCK, self._number))
+            except OSError:
+                return
+            finally:
+                os.close(descriptor)
 
-    def _request(self, kind: int) -> bytes:
-        return _FLOCK.pack(kind, os.SEEK_SET, self._number, 1, 0)
+
+def is_held(path: str, number: int) -> bool:
+    """Whether somebody holds the lock of a session, this process included."""
+    check_supported(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        message = f"the lock file cannot be opened ({error.strerror})"
+        hint = "check the mode of the file and its directory"
+        raise StoreFailed(message, action="inspect", subject=path, hint=hint) from error
+    try:
+        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _request(fcntl.F_WRLCK, number))
+    finally:
+        os.close(descriptor)
+    kind: int = _FLOCK.unpack(answer)[0]
+    return kind != fcntl.F_UNLCK
 
 
-def _close_inherited() -> None:
-    for lock in list(_LIVE):
+def check_supported(path: str) -> None:
+    """Return where the kernel has locks that belong to an open file; raise `StoreUnsupported` elsewhere."""
+    if sys.platform != "linux" or not hasattr(fcntl, "F_OFD_SETLK"):
+        raise StoreUnsupported(
+            "this system has no locks that belong to an open file (Linux has them)",
+            action="open",
+            subject=path,
+            hint="keep sessions in a directory instead: file:PATH",
+        )
+
+
+def _request(kind: int, number: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, number, 1, 0)
+
+
+def _in_child() -> None:
+    for lock in list(_live):
         lock.close()
+    _forking.release()
 
 
-os.register_at_fork(after_in_child=_close_inherited)
+os.register_at_fork(before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_in_child)

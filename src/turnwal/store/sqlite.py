@@ -13,14 +13,15 @@ turn is open after it.
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH100, PTH120
+# ruff: noqa: PTH100, PTH118, PTH119, PTH120
 
+import errno
 import os
 import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import apsw
 
@@ -28,10 +29,10 @@ from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import (
     ClosedAfterFailure,
     OwnershipLost,
-    SessionExists,
     SessionHeld,
     SessionNotFound,
     StoreFailed,
+    StoreFull,
 )
 from turnwal.core.limits import OWNER_RETRY_S, PENDING_BYTES_MAX
 from turnwal.core.line import GENESIS, Unreadable, read
@@ -40,43 +41,61 @@ from turnwal.store.committing import GroupCommit, Pending
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
 from turnwal.store.hints import open_from
-from turnwal.store.lifelock import LifeLock
+from turnwal.store.lifelock import LifeLock, check_supported, is_held
 from turnwal.store.names import check_id
 from turnwal.store.owner import describe, told, written
 from turnwal.store.protocol import Gap, Presence, Record
-from turnwal.store.sqlite_file import Translated, check_version, connect_to_read, connect_to_write
+from turnwal.store.sqlite_file import check_version
+from turnwal.store.sqlite_reading import Reader
+from turnwal.store.sqlite_writing import Writer
 
 _POLL_S = 0.01
-_INSERT_LINE = "INSERT INTO line (session, position, seq, line) VALUES (?, ?, ?, ?)"
+_INSERT_LINE = "INSERT INTO line (session, position, line) VALUES (?, ?, ?)"
 _UPDATE_SESSION = "UPDATE session SET events = ?, hash = ?, size = ?, open_from = ? WHERE number = ?"
+_ADVANCE = f"{_UPDATE_SESSION} AND epoch = ? AND events = ? AND hash = ?"
+_OWN = "UPDATE session SET epoch = epoch + 1, owner = ? WHERE number = ? RETURNING epoch, size, open_from"
+_FIND = "SELECT number, size, owner FROM session WHERE id = ?"
+_LINES = (
+    "SELECT position, line FROM line WHERE session = ?1 AND position < ?3 AND position >= "
+    "coalesce((SELECT max(position) FROM line WHERE session = ?1 AND position <= ?2), 0) ORDER BY position LIMIT ?4"
+)
+_NEWEST = "SELECT position, line FROM line WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?"
+_IDS = "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT ?"
+_INTERRUPTED = "SELECT id FROM session WHERE open_from IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
 _ROWS = 256
 """Lines read at a time; between two reads nobody is held up."""
 
 
 class Work(NamedTuple):
-    """One append: whose, what, behind which head, and the head after it."""
+    """One append: whose, what, behind which head, and what the session's row says after it."""
 
-    number: int
     session: str
+    number: int
     epoch: int
-    lines: Sequence[bytes]
     after: Head
     head: Head
+    size: int
+    opened: int | None
+    rows: list[tuple[int, int, bytes]]
 
 
 class SqliteClaim:
     """Ownership of one session in a SQLite file."""
 
-    def __init__(self, store: "SqliteStore", session: str, number: int, epoch: int, lock: LifeLock) -> None:
-        """Hold a lock that was taken and an epoch that was written."""
+    def __init__(self, store: "SqliteStore", session: str, number: int, row: tuple[int, int, int | None]) -> None:
+        """Hold what was written when the session became owned: epoch, size, and where the oldest open turn starts."""
         self._store = store
         self._session = session
         self._number = number
-        self._epoch = epoch
-        self._lock = lock
+        self._epoch, self._size, self._opened = row
+        self._lock: LifeLock | None = None
         self._pid = os.getpid()
         self._in_doubt = False
         self._released = False
+
+    def hold(self, lock: LifeLock) -> None:
+        """Keep the lock until the release."""
+        self._lock = lock
 
     @property
     def session(self) -> str:
@@ -104,19 +123,27 @@ class SqliteClaim:
         head = check_batch(lines, after, session=self._session)
         if not lines:
             return
+        rows = []
+        size = self._size
+        for line in lines:
+            rows.append((self._number, size, line))
+            size += len(line) + 1
+        opened = open_from(lines, self._opened)
         self._in_doubt = True
         try:
-            self._store.commit(Work(self._number, self._session, self._epoch, lines, after, head))
+            self._store.commit(Work(self._session, self._number, self._epoch, after, head, size, opened, rows))
         except OwnershipLost:
             self._in_doubt = False
             raise
+        self._size, self._opened = size, opened
         self._in_doubt = False
 
     def release(self) -> None:
         """Give the session up; idempotent."""
         if self._pid == os.getpid():
             self._released = True
-            self._lock.close()
+            if self._lock is not None:
+                self._lock.close()
 
     def _lost(self, reason: str, hint: str) -> OwnershipLost:
         return OwnershipLost(reason, action="append", subject=self._session, hint=hint)
@@ -131,13 +158,15 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None) -> None:
         """Stand for a file, which is made with its first session. Raises `StoreUnsupported` for an old SQLite."""
         check_version()
-        self._path = os.path.abspath(os.fspath(path))
-        self._disk = disk or Disk()
+        path = os.path.abspath(os.fspath(path))
+        # SQLite follows no symbolic link here, and a directory may well be one
+        self._path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        check_supported(self._path)
+        disk = disk or Disk()
+        self._reader = Reader(self._path, disk)
+        self._writer = Writer(self._path, disk)
         self._group: GroupCommit[Work] = GroupCommit(self._commit)
-        self._mutex = threading.RLock()
-        self._connection: apsw.Connection | None = None
-        self._wal: tuple[int, int] | None = None
-        self._pid = os.getpid()
+        self._entering = threading.Lock()
         self._claims: list[SqliteClaim] = []
 
     # The door
@@ -145,25 +174,23 @@ class SqliteStore:
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> SqliteClaim:
         """Become the owner of a session; see `Store.claim`."""
         name = _bytes_of(session)
-        if not create and self._row(name) is None:
+        self._writer.check_process()
+        row = self._row(name)
+        if row is None and not create:
             raise self._unknown(session, "claim")
+        number = row[0] if row else self._writer.run("claim", lambda connection: _number_of(connection, name))
         description = written(describe(owner)).decode().rstrip("\n")
-        with self._mutex, Translated("claim", self._path):
-            writer = self._writer()
-            number = self._number_of(writer, name)
         lock = LifeLock(f"{self._path}-owners", number)
         try:
-            self._wait_for(lock, session, name, max(wait, OWNER_RETRY_S if wait == 0 else wait))
-            with self._mutex, Translated("claim", self._path):
-                writer = self._writer()
-                statement = "UPDATE session SET epoch = epoch + 1, owner = ? WHERE number = ? RETURNING epoch"
-                epoch = writer.execute(statement, (description, number)).get
-                self._check_wal()
-            claim = SqliteClaim(self, session, number, epoch, lock)
+            self._wait_for(lock, session, name, wait or OWNER_RETRY_S)
+            found = self._writer.run("claim", lambda connection: next(connection.execute(_OWN, (description, number))))
+            claim = SqliteClaim(self, session, number, found)
+            claim.hold(lock)
+            with self._entering:
+                self._claims = [*(held for held in self._claims if not held.released), claim]
         except BaseException:
             lock.close()
             raise
-        self._claims = [*(held for held in self._claims if not held.released), claim]
         return claim
 
     def read(
@@ -181,18 +208,17 @@ class SqliteStore:
     def newest(self, session: str) -> Iterator[Record | None]:
         """Yield the lines from the newest to the oldest; see `Store.newest`."""
         number, size = self._known(session, "read")
-        statement = "SELECT position, line FROM line WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?"
         reach = 4
-        while True:
-            rows = self._rows(statement, (number, size, reach))
+        while size > 0:
+            rows = self._reader.rows(_NEWEST, (number, size, reach))
+            if not rows:
+                return
             for place, line in rows:
                 size = place
                 try:
                     yield Record(place, line, read(line))
                 except Unreadable:
                     yield None
-            if len(rows) < reach:
-                return
             reach = min(2 * reach, _ROWS)
 
     def probe(self, session: str) -> Presence:
@@ -204,11 +230,14 @@ class SqliteStore:
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
-        yield from self._names("SELECT id FROM session WHERE id > ? ORDER BY id LIMIT ?")
+        yield from self._names(_IDS)
 
     def interrupted(self) -> Iterator[str]:
-        """Yield the ids of the sessions with an open turn, sorted, from the index; an owner may be alive."""
-        yield from self._names("SELECT id FROM session WHERE open_from IS NOT NULL AND id > ? ORDER BY id LIMIT ?")
+        """Yield the ids of the sessions that may have something open, sorted, from the index; an owner may be alive.
+
+        None with an open turn is left out. One whose lines do not say what they leave open is in it.
+        """
+        yield from self._names(_INTERRUPTED)
 
     def put(self, session: str, lines: Iterable[bytes]) -> Head:
         """Keep a whole history under a new id, all or nothing; see `Store.put`.
@@ -221,48 +250,20 @@ class SqliteStore:
         with tempfile.SpooledTemporaryFile(max_size=PENDING_BYTES_MAX) as gathered:
             head = EMPTY
             for piece, reached in check_history(lines, session=session):
-                gathered.write(b"".join(line + b"\n" for line in piece))
+                _gather(gathered, piece, self._path)
                 head = reached
             gathered.seek(0)
-            with self._mutex:
-                connection = self._writer()
-                try:
-                    with Translated("put", self._path):
-                        self._insert_whole(connection, name, session, gathered, head)
-                    self._check_wal()
-                except SessionExists:
-                    raise
-                except BaseException:
-                    self._drop_writer()
-                    raise
+            self._writer.run("put", lambda connection: _insert_whole(connection, name, session, gathered, head))
         return head
 
-    def _insert_whole(
-        self, connection: apsw.Connection, name: bytes, session: str, gathered: Iterable[bytes], head: Head
-    ) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).get is not None:
-            connection.execute("ROLLBACK")
-            raise taken(session)
-        number = self._number_of(connection, name)
-        place, opened = 0, None
-        for row in gathered:
-            line = row[:-1]
-            opened = open_from((line,), opened)
-            connection.execute(_INSERT_LINE, (number, place, read(line).seq, line))
-            place += len(line) + 1
-        connection.execute(_UPDATE_SESSION, (head.count, head.hash, place, opened, number))
-        connection.execute("COMMIT")
-
     def close(self) -> None:
-        """Release the claims and the connection; the last to close leaves no `-wal` behind."""
-        for claim in self._claims:
+        """Release the claims and the connections; the last to close leaves no `-wal` behind."""
+        with self._entering:
+            claims, self._claims = self._claims, []
+        for claim in claims:
             claim.release()
-        self._claims = []
-        with self._mutex:
-            connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
-                connection.close()
+        self._reader.close()
+        self._writer.close()
 
     # Writing
 
@@ -271,79 +272,11 @@ class SqliteStore:
         self._group.append(work)
 
     def _commit(self, group: Sequence[Pending[Work]]) -> None:
-        with self._mutex:
-            connection = self._writer()
-            try:
-                with Translated("append", self._path):
-                    connection.execute("BEGIN IMMEDIATE")
-                    for pending in group:
-                        self._insert(connection, pending)
-                    connection.execute("COMMIT")
-                self._check_wal()
-            except BaseException:
-                self._drop_writer()
-                raise
+        def body(connection: apsw.Connection) -> None:
+            for pending in group:
+                pending.error = _insert(connection, pending.work)
 
-    def _insert(self, connection: apsw.Connection, pending: Pending[Work]) -> None:
-        """Check epoch and head, then insert; what is refused here leaves the others of the group alone."""
-        work = pending.work
-        statement = "SELECT epoch, events, hash, size, open_from FROM session WHERE number = ?"
-        ((epoch, events, digest, size, before),) = connection.execute(statement, (work.number,))
-        try:
-            _check_epoch(epoch, work)
-            check_head(work.after, Head(events, digest), session=work.session)
-        except OwnershipLost as refused:
-            pending.error = refused
-            return
-        rows = []
-        for index, line in enumerate(work.lines):
-            rows.append((work.number, size, work.head.count - len(work.lines) + index, line))
-            size += len(line) + 1
-        connection.executemany(_INSERT_LINE, rows)
-        after = (work.head.count, work.head.hash, size, open_from(work.lines, before), work.number)
-        connection.execute(_UPDATE_SESSION, after)
-
-    def _writer(self) -> apsw.Connection:
-        if self._pid != os.getpid():
-            raise OwnershipLost(
-                "this store was opened by the parent of this process",
-                action="open",
-                subject=self._path,
-                hint="open the store again in the child",
-            )
-        if self._connection is None:
-            self._connection = connect_to_write(self._path, self._disk)
-            self._wal = None
-        return self._connection
-
-    def _drop_writer(self) -> None:
-        """Forget a connection on which something failed: what it believes may not be what the disk has."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                connection.close()
-            except apsw.Error:
-                return
-
-    def _check_wal(self) -> None:
-        """Return if the `-wal` that was written is still the one the path names; raise `StoreFailed` otherwise."""
-        status = self._disk.status_of(f"{self._path}-wal")
-        found = None if status is None else (status.st_dev, status.st_ino)
-        if self._wal is None and found is not None:
-            self._disk.sync_directory(os.path.dirname(self._path))
-            self._wal = found
-        if found is None or found != self._wal:
-            raise StoreFailed(
-                "its -wal was removed or replaced while it was open for writing",
-                action="append",
-                subject=self._path,
-                hint="open the session anew, and find out what deletes files beside the database",
-            )
-
-    def _number_of(self, writer: apsw.Connection, name: bytes) -> int:
-        writer.execute("INSERT INTO session (id, hash) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", (name, GENESIS))
-        number: int = writer.execute("SELECT number FROM session WHERE id = ?", (name,)).get
-        return number
+        self._writer.run("append", body)
 
     # Owners
 
@@ -363,52 +296,23 @@ class SqliteStore:
             time.sleep(_POLL_S)
 
     def _owner(self, number: int, description: str) -> str | None:
-        path = f"{self._path}-owners"
-        if self._disk.status_of(path) is None:
-            return None
-        lock = LifeLock(path, number)
-        try:
-            return told(description.encode()) if lock.is_held() else None
-        finally:
-            lock.close()
+        return told(description.encode()) if is_held(f"{self._path}-owners", number) else None
 
     # Reading
 
-    def _rows(self, statement: str, values: tuple[object, ...]) -> list[tuple[int, bytes]]:
-        connection = connect_to_read(self._path)
-        if connection is None:
-            return []
-        try:
-            with Translated("read", self._path):
-                return list(connection.execute(statement, values))
-        finally:
-            connection.close()
-
     def _lines(self, number: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """The lines of a session that reach behind `start`, up to the size that was known, with their positions."""
-        statement = (
-            "SELECT position, line FROM line WHERE session = ?1 AND position < ?3 AND position >= "
-            "coalesce((SELECT max(position) FROM line WHERE session = ?1 AND position <= ?2), 0) "
-            "ORDER BY position LIMIT ?4"
-        )
-        while True:
-            rows = self._rows(statement, (number, start, end, _ROWS))
-            yield from rows
-            if len(rows) < _ROWS:
+        while start < end:
+            rows = self._reader.rows(_LINES, (number, start, end, _ROWS))
+            if not rows:
                 return
+            yield from rows
             place, line = rows[-1]
-            start = place + len(line) + 1
+            start = max(place + len(line) + 1, start + 1)
 
     def _row(self, name: bytes) -> tuple[int, int, str] | None:
         """Number, size and owner of a session, None when it is absent."""
-        connection = connect_to_read(self._path)
-        if connection is None:
-            return None
-        try:
-            with Translated("read", self._path):
-                rows = list(connection.execute("SELECT number, size, owner FROM session WHERE id = ?", (name,)))
-        finally:
-            connection.close()
+        rows = self._reader.rows(_FIND, (name,))
         return rows[0] if rows else None
 
     def _known(self, session: str, action: str) -> tuple[int, int]:
@@ -420,19 +324,12 @@ class SqliteStore:
     def _names(self, statement: str) -> Iterator[str]:
         last = b""
         while True:
-            connection = connect_to_read(self._path)
-            if connection is None:
+            rows = self._reader.rows(statement, (last, _ROWS), "list")
+            if not rows:
                 return
-            try:
-                with Translated("list", self._path):
-                    rows = [row[0] for row in connection.execute(statement, (last, _ROWS))]
-            finally:
-                connection.close()
-            for name in rows:
+            for (name,) in rows:
                 yield name.decode("utf-8", "surrogatepass")
-            if len(rows) < _ROWS:
-                return
-            last = rows[-1]
+            last = rows[-1][0]
 
     def _unknown(self, session: str, action: str) -> SessionNotFound:
         return SessionNotFound(
@@ -440,14 +337,63 @@ class SqliteStore:
         )
 
 
-def _check_epoch(epoch: int, work: Work) -> None:
-    if epoch != work.epoch:
-        raise OwnershipLost(
-            f"another owner came since (epoch {epoch}, this one is {work.epoch})",
-            action="append",
-            subject=work.session,
-            hint="open the session anew",
-        )
+def _insert(connection: apsw.Connection, work: Work) -> OwnershipLost | None:
+    """Insert behind the epoch and the head that the file has; what is refused leaves the others of the group alone."""
+    head, after = work.head, work.after
+    values = (head.count, head.hash, work.size, work.opened, work.number, work.epoch, after.count, after.hash)
+    connection.execute(_ADVANCE, values)
+    if not connection.changes():
+        return _refusal(connection, work)
+    for row in work.rows:
+        connection.execute(_INSERT_LINE, row)
+    return None
+
+
+def _refusal(connection: apsw.Connection, work: Work) -> OwnershipLost:
+    """Why nothing was there to be advanced."""
+    rows = list(connection.execute("SELECT epoch, events, hash FROM session WHERE number = ?", (work.number,)))
+    epoch, events, digest = rows[0] if rows else (work.epoch, 0, GENESIS)
+    if epoch == work.epoch:
+        try:
+            check_head(work.after, Head(events, digest), session=work.session)
+        except OwnershipLost as refused:
+            return refused
+    return OwnershipLost(
+        f"another owner came since (epoch {epoch}, this one is {work.epoch})",
+        action="append",
+        subject=work.session,
+        hint="open the session anew",
+    )
+
+
+def _insert_whole(
+    connection: apsw.Connection, name: bytes, session: str, gathered: Iterable[bytes], head: Head
+) -> None:
+    if connection.execute("SELECT 1 FROM session WHERE id = ?", (name,)).get is not None:
+        raise taken(session)
+    number = _number_of(connection, name)
+    place, opened = 0, None
+    for row in gathered:
+        line = row[:-1]
+        opened = open_from((line,), opened)
+        connection.execute(_INSERT_LINE, (number, place, line))
+        place += len(line) + 1
+    connection.execute(_UPDATE_SESSION, (head.count, head.hash, place, opened, number))
+
+
+def _number_of(connection: apsw.Connection, name: bytes) -> int:
+    connection.execute("INSERT INTO session (id, hash) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", (name, GENESIS))
+    number: int = connection.execute("SELECT number FROM session WHERE id = ?", (name,)).get
+    return number
+
+
+def _gather(file: IO[bytes], piece: Sequence[bytes], path: str) -> None:
+    try:
+        file.write(b"".join(line + b"\n" for line in piece))
+    except OSError as error:
+        reason = f"the history cannot be gathered in {tempfile.gettempdir()} ({error.strerror})"
+        kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else StoreFailed
+        raise kind(reason, action="put", subject=path, hint="make room there, or set TMPDIR") from error
 
 
 def _bytes_of(session: str) -> bytes:

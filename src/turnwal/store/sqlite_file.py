@@ -3,24 +3,25 @@
 Promises:
 - Every pragma is fetched and compared: a driver may swallow its failure, and a setting may not take.
 - Lines are never updated or deleted: triggers refuse it, whoever asks.
-- The directory is synced by us when the file is made and when its `-wal` appears: SQLite does not report when its own
-  sync of the directory fails.
+- A new file, and what SQLite makes beside it, can be read by its owner alone.
 - Readers are opened read-only: an ordinary one that closes last would delete the `-wal` under a live writer.
 
 Does not: open the file by path itself; closing such a descriptor would drop SQLite's locks in this process.
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH100, PTH101, PTH120
+# ruff: noqa: PTH101, PTH120
 
 import os
+import stat
 from typing import Any, Final
 from urllib.parse import quote
 
 import apsw
 
-from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported, TooNew
+from turnwal.core.errors import StoreFailed, StoreUnsupported, TooNew
 from turnwal.store.disk import Disk
+from turnwal.store.sqlite_errors import Translated
 
 APPLICATION_ID: Final = 0x74_77_61_6C
 """`twal`, in the header of the file."""
@@ -61,7 +62,6 @@ CREATE INDEX session_open ON session (id) WHERE open_from IS NOT NULL;
 CREATE TABLE line (
   session INTEGER NOT NULL REFERENCES session (number),
   position INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
   line BLOB NOT NULL,
   UNIQUE (session, position)
 ) STRICT;
@@ -83,10 +83,17 @@ def check_version() -> None:
 
 
 def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
-    """Return the one connection that writes, on a file that is ours, made where it is missing."""
-    new = disk.status_of(path) is None
-    if new:
-        disk.make_directory(os.path.dirname(path))
+    """Return the one connection that writes, on a file that is ours, made where it is missing.
+
+    What an earlier owner left in the `-wal` is copied into the file, so that it is durable again before it is believed.
+    """
+    if not _is_made(path, disk):
+        _make(path, disk)
+    else:
+        # first without the right to write: what another program left in its journal is not ours to settle
+        reader = connect_to_read(path)
+        if reader is not None:
+            reader.close()
     with Translated("open", path):
         connection = apsw.Connection(path, flags=_WRITING)
         try:
@@ -95,12 +102,10 @@ def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
             _apply_pragmas(connection, path)
             _make_schema(connection)
             _check_schema(connection, path)
+            _value(connection, "PRAGMA wal_checkpoint(PASSIVE)")
         except BaseException:
             connection.close()
             raise
-    if new:
-        os.chmod(path, 0o600)
-    disk.sync_directory(os.path.dirname(path) or ".")
     return connection
 
 
@@ -109,10 +114,10 @@ def connect_to_read(path: str) -> apsw.Connection | None:
     try:
         if os.lstat(path).st_size == 0:
             return None
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     with Translated("open", path):
-        connection = apsw.Connection(f"file:{quote(os.path.abspath(path))}?mode=ro", flags=_READING)
+        connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?mode=ro", flags=_READING)
         try:
             connection.set_busy_timeout(BUSY_MS)
             _check_ours(connection, path)
@@ -126,41 +131,29 @@ def connect_to_read(path: str) -> apsw.Connection | None:
     return connection
 
 
-class Translated:
-    """A block in which what SQLite says becomes an error of ours."""
-
-    def __init__(self, action: str, path: str) -> None:
-        """Name what is attempted, and on which file."""
-        self._action = action
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Raise `StoreFull`, `StoreUnsupported` or `StoreFailed` for an error of SQLite."""
-        if isinstance(error, apsw.Error):
-            raise failure(error, self._action, self._path) from error
+def _is_made(path: str, disk: Disk) -> bool:
+    """Whether there is a file. Raises `StoreUnsupported` for what is no regular file, or one with a second name."""
+    status = disk.status_of(path)
+    if status is None:
+        return False
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        reason = "it has a second name" if stat.S_ISREG(status.st_mode) else "it is no regular file"
+        hint = "each name would have a -wal of its own, and the database would be damaged; name the one file itself"
+        raise StoreUnsupported(reason, action="open", subject=path, hint=hint)
+    return True
 
 
-def failure(error: apsw.Error, action: str, path: str) -> StoreError:
-    """The error of ours for one of SQLite."""
-    reason = f"{type(error).__name__.removesuffix('Error')}: {error}"
-    match error:
-        case apsw.FullError():
-            return StoreFull(reason, action=action, subject=path, hint="make room, then open the session again")
-        case apsw.NotADBError():
-            return StoreUnsupported(reason, action=action, subject=path, hint="it is something else; name another file")
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
-            return StoreFailed(reason, action=action, subject=path, hint="check the mode of the file and its directory")
-        case apsw.BusyError() | apsw.LockedError():
-            hint = "another process is in the middle of a long write; try again"
-            return StoreFailed(reason, action=action, subject=path, hint=hint)
-        case apsw.CorruptError():
-            hint = "restore the file from a copy; SQLite's .recover may read what is left"
-            return StoreFailed(reason, action=action, subject=path, hint=hint)
-        case _:
-            return StoreFailed(reason, action=action, subject=path, hint="look at the disk and the kernel's log")
+def _make(path: str, disk: Disk) -> None:
+    """Make an empty file that only its owner may read, as SQLite will make those beside it after its pattern."""
+    disk.make_directory(os.path.dirname(path))
+    try:
+        os.mknod(path, stat.S_IFREG | 0o600)  # makes it without opening it
+        os.chmod(path, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        hint = "check the owner and the mode of the directory"
+        raise StoreFailed(str(error.strerror), action="make", subject=path, hint=hint) from error
 
 
 def _check_ours(connection: apsw.Connection, path: str) -> None:

@@ -1,0 +1,152 @@
+"""Writing a SQLite file: the one connection of a process that writes it.
+
+Promises:
+- What runs in a transaction is durable, in the file and the `-wal` that the path names, when it returns.
+- After any failure the connection is dropped: what it believes may not be what the disk has.
+- A forked child never touches the connection of its parent.
+- A clean close leaves nothing in the `-wal`.
+
+Does not: retry.
+"""
+
+# pathlib would take a quarter of the time that importing turnwal may add
+# ruff: noqa: PTH120
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import apsw
+
+from turnwal.core.errors import OwnershipLost, StoreFailed
+from turnwal.store import forks
+from turnwal.store.disk import Disk
+from turnwal.store.sqlite_errors import failure
+from turnwal.store.sqlite_file import connect_to_write
+
+T = TypeVar("T")
+
+_CLOSING_MS: Final = 100
+"""How long a clean close waits for readers, to leave the `-wal` empty."""
+
+_Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
+
+
+class Writer:
+    """The writing connection of a store, opened when it is needed."""
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        """Stand for the file at a path, which the first transaction makes."""
+        self._path = path
+        self._disk = disk
+        self._mutex = threading.RLock()
+        self._connection: apsw.Connection | None = None
+        self._identity: _Identity = (None, None)
+        self._pid = os.getpid()
+        forks.enter(self)
+
+    def check_process(self) -> None:
+        """Return in the process that opened the store; raise `OwnershipLost` in a forked child."""
+        if self._pid != os.getpid():
+            raise OwnershipLost(
+                "this store was opened by the parent of this process",
+                action="open",
+                subject=self._path,
+                hint="open the store again in the child",
+            )
+
+    def run(self, action: str, body: Callable[[apsw.Connection], T]) -> T:
+        """Return what a body comes to inside one transaction, once that is durable; whatever it raises undoes it."""
+        self.check_process()
+        with self._mutex:
+            connection = self._opened()
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                result = body(connection)
+                connection.execute("COMMIT")
+                self._check_identity(action)
+            except apsw.Error as error:
+                found = failure(error, action, self._path, code=connection.system_errno)
+                self._drop()
+                raise found from error
+            except BaseException:
+                self._drop()
+                raise
+        return result
+
+    def close(self) -> None:
+        """Empty the `-wal` and close the connection; the next transaction makes another."""
+        if self._pid != os.getpid():
+            return
+        with self._mutex:
+            if self._connection is None:
+                return
+            try:
+                self._connection.set_busy_timeout(_CLOSING_MS)
+                if self._found() == self._identity:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get  # noqa: B018 - fetched on purpose
+            except (apsw.Error, StoreFailed):
+                pass
+            finally:
+                self._drop()
+
+    def before_fork(self) -> None:
+        """Close the connection and let nobody open one."""
+        self._mutex.acquire()
+        self.close()
+
+    def after_fork(self) -> None:
+        """Let others in again."""
+        self._mutex.release()
+
+    def _opened(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = connect_to_write(self._path, self._disk)
+            self._identity = self._found()
+            self._disk.sync_directory(os.path.dirname(self._path))
+        return self._connection
+
+    def _found(self) -> _Identity:
+        found = []
+        for path in (self._path, f"{self._path}-wal"):
+            status = self._disk.status_of(path)
+            found.append(None if status is None else (status.st_dev, status.st_ino))
+        return found[0], found[1]
+
+    def _check_identity(self, action: str) -> None:
+        """Return if the path still names the file and the `-wal` that were written; raise `StoreFailed` otherwise."""
+        found = self._found()
+        if found == self._identity and None not in found:
+            return
+        what = "it" if found[0] != self._identity[0] else "its -wal"
+        raise StoreFailed(
+            f"{what} was removed or replaced while it was open for writing",
+            action=action,
+            subject=self._path,
+            hint="open the session anew, and find out what moves or deletes the database or files beside it",
+        )
+
+    def _drop(self) -> None:
+        """Close the connection. What was committed is copied into the file that it has open, whatever its name now.
+
+        SQLite deletes the `-wal` by its name, which may be that of another database by now: it is told not to.
+        """
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            if self._found() != self._identity:
+                keep = ctypes.c_int(1)
+                connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
+        except StoreFailed:
+            pass
+        finally:
+            self._shut(connection)
+
+    def _shut(self, connection: apsw.Connection) -> None:
+        try:
+            connection.close(True)  # noqa: FBT003 - the driver's own parameter
+        except apsw.Error:
+            return
