@@ -23,6 +23,7 @@ import apsw
 from turnwal.core.errors import OwnershipLost, StoreFailed
 from turnwal.store import forks
 from turnwal.store.disk import Disk
+from turnwal.store.inodes import Inode, inode_of
 from turnwal.store.sqlite_errors import failure
 from turnwal.store.sqlite_file import connect_to_write
 
@@ -31,7 +32,7 @@ T = TypeVar("T")
 _CLOSING_MS: Final = 100
 """How long a clean close waits for readers, to leave the `-wal` empty."""
 
-_Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
+_Identity = tuple[Inode | None, Inode | None]
 
 
 class Writer:
@@ -40,6 +41,7 @@ class Writer:
     def __init__(self, path: str, disk: Disk) -> None:
         """Stand for the file at a path, which the first transaction makes."""
         self._path = path
+        self._wal = f"{path}-wal"
         self._disk = disk
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
@@ -109,11 +111,11 @@ class Writer:
         return self._connection
 
     def _found(self) -> _Identity:
-        found = []
-        for path in (self._path, f"{self._path}-wal"):
-            status = self._disk.status_of(path)
-            found.append(None if status is None else (status.st_dev, status.st_ino))
-        return found[0], found[1]
+        try:
+            return inode_of(self._path), inode_of(self._wal)
+        except OSError as error:
+            hint = "check the mode of the directory"
+            raise StoreFailed(str(error.strerror), action="inspect", subject=self._path, hint=hint) from error
 
     def _check_identity(self, action: str) -> None:
         """Return if the path still names the file and the `-wal` that were written; raise `StoreFailed` otherwise."""
