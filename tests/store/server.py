@@ -71,8 +71,8 @@ class Server:
         path = f"&options={quote(f'-csearch_path={schema}')}" if schema else ""
         return f"postgresql:///postgres?host={quote(str(self.root), safe='')}&user={user}{path}"
 
-    def execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        with psycopg.connect(self.url(), autocommit=True) as connection:
+    def execute(self, statement: str, *values: object, schema: str = "") -> list[tuple[object, ...]]:
+        with psycopg.connect(self.url(schema), autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
 

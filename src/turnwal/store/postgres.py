@@ -323,7 +323,9 @@ class PostgresStore:
         lease = self._keeper.hold(description)
         try:
             with self._links.take("claim") as link:
+                link.notices.clear()
                 found = link.execute(_TAKE, (lease.id, description, number, epoch, lease.id)).fetchone()
+                check_notices(link, session)
                 if found is None and link.execute(_ALIVE, (lease.id,)).fetchone() is None:
                     lease.lost = True
         except BaseException:

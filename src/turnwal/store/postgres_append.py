@@ -24,7 +24,7 @@ from turnwal.store.postgres_link import Link, failure
 _APPEND: Final = (
     "WITH moved AS ("
     "UPDATE turnwal_session SET events = %s, hash = %s, size = %s, open_from = %s "
-    "WHERE number = %s AND epoch = %s AND events = %s AND hash = %s AND EXISTS ("
+    "WHERE number = %s AND epoch = %s AND events = %s AND hash = %s AND lease = %s AND EXISTS ("
     "SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
     "RETURNING number) "
     "INSERT INTO turnwal_line (session, position, seq, line) "
@@ -37,7 +37,7 @@ _INSERT: Final = (
     "FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS new (position, seq, line)"
 )
 _WHY: Final = (
-    "SELECT epoch, events, hash, "
+    "SELECT epoch, events, hash, lease, "
     "EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
     "FROM turnwal_session WHERE number = %s"
 )
@@ -162,7 +162,7 @@ def _values(work: Work, before: End) -> tuple[tuple[object, ...], End]:
     end = End(work.head, size, open_from(work.lines, before.opened))
     seqs = list(range(work.head.count - len(work.lines), work.head.count))
     moved = (work.head.count, work.head.hash, size, end.opened)
-    where = (work.number, work.epoch, work.after.count, work.after.hash, work.lease.id)
+    where = (work.number, work.epoch, work.after.count, work.after.hash, work.lease.id, work.lease.id)
     return (*moved, *where, places, seqs, [bytes(line) for line in work.lines]), end
 
 
@@ -172,8 +172,8 @@ def _refusal(link: Link, work: Work) -> OwnershipLost:
     if row is None:
         reason = "the session is not there any more"
     else:
-        epoch, events, digest, alive = row
-        if epoch != work.epoch:
+        epoch, events, digest, lease, alive = row
+        if (epoch, lease) != (work.epoch, work.lease.id):
             reason = f"another owner came since (epoch {epoch}, this one is {work.epoch})"
         elif not alive:
             work.lease.lost = True

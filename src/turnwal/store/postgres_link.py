@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import errors, pq
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
 from turnwal.core.errors import InvalidStoreUrl, StoreError, StoreFailed, StoreFull, StoreUnsupported
@@ -49,9 +50,11 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     patience: float = 10.0
     notices: list[str]
 
-    def wait(self, gen: Generator[Any, Any, T], interval: float = 0.1) -> T:
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
-        return super().wait(_bounded(gen, time.monotonic() + self.patience), interval)
+        bounded = _bounded(gen, time.monotonic() + self.patience)
+        # older ones have no such parameter, and never pass it
+        return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
 
 
 class Links:
@@ -80,6 +83,8 @@ class Links:
                 link.notices = notices
                 link.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
                 link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
+                # a cancelled wait for a standby is told as a warning, and must not be kept from us
+                link.execute("SET client_min_messages = notice")
                 if _setting(link, "synchronous_commit") == "off":
                     link.execute("SET synchronous_commit = on")
             except BaseException:

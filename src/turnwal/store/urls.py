@@ -49,6 +49,21 @@ def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
         raise _invalid(text, str(error), "the options of each store are listed with it") from error
 
 
+def migrate_store(url: str) -> bool:
+    """Make the tables of a PostgreSQL store, and say whether they were missing.
+
+    Raises `InvalidStoreUrl` for a store that needs no such thing, `TooNew`, `StoreFailed` and `StoreUnsupported`.
+    """
+    match = _SCHEME.fullmatch(_text(url))
+    if match is None or match[1].lower() not in ("postgresql", "postgres"):
+        raise _invalid(url, "it makes what it needs by itself", "only postgresql://… has tables to make")
+    try:
+        from turnwal.store.postgres_schema import migrate  # noqa: PLC0415 - only who uses it pays for the driver
+    except ImportError as error:
+        raise _no_driver(error) from error
+    return migrate(f"postgresql:{match[2]}")
+
+
 def _text(url: object) -> str:
     text = os.fspath(url) if isinstance(url, (str, os.PathLike)) else url
     if not isinstance(text, str):
@@ -104,17 +119,21 @@ def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 
 def _postgres(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
-    del rest
+    del url
     try:
         from turnwal.store.postgres import PostgresStore  # noqa: PLC0415 - only who uses it pays for the driver
     except ImportError as error:
-        raise StoreUnsupported(
-            f"the driver of PostgreSQL cannot be imported: {error}",
-            action="open",
-            subject="postgresql:",
-            hint="install turnwal with its extra: pip install 'turnwal[postgres]'",
-        ) from error
-    return PostgresStore(url, **options)
+        raise _no_driver(error) from error
+    return PostgresStore(f"postgresql:{rest}", **options)
+
+
+def _no_driver(error: ImportError) -> StoreUnsupported:
+    return StoreUnsupported(
+        f"the driver of PostgreSQL cannot be imported: {error}",
+        action="open",
+        subject="postgresql:",
+        hint="install turnwal with its extra: pip install 'turnwal[postgres]'",
+    )
 
 
 _FACTORIES: Final[Mapping[str, Callable[[str, str | None, Mapping[str, Any]], Store]]] = {

@@ -1,0 +1,639 @@
+"""What PostgreSQL alone can go wrong with, on a real server."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from tests.store.building import batch_behind, lines_of
+from tests.store.postgres_writer import Writer
+from tests.store.server import Server, fresh_schema, running_server, shared_server
+from turnwal.core.chain import EMPTY
+from turnwal.core.errors import (
+    ClosedAfterFailure,
+    InvalidStoreUrl,
+    OwnershipLost,
+    SessionHeld,
+    StoreError,
+    StoreFailed,
+    TooNew,
+)
+from turnwal.core.log import Log
+from turnwal.store import postgres
+from turnwal.store.lease import Keeper, Lease
+from turnwal.store.postgres import PostgresStore
+from turnwal.store.postgres_append import append_together
+from turnwal.store.postgres_link import Link
+from turnwal.store.postgres_schema import SCHEMA, migrate
+from turnwal.store.protocol import Record
+from turnwal.store.urls import migrate_store, open_store
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_schema() as found:
+        yield found
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(url)) as found:
+        yield found
+
+
+def schema_of(url: str) -> str:
+    return url.rpartition("%3D")[2]
+
+
+def seqs(store: PostgresStore, session: str = "s") -> list[int]:
+    found = list(store.read(session))
+    assert all(isinstance(each, Record) for each in found)
+    return [each.event.seq for each in found if isinstance(each, Record)]
+
+
+def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lease is renewed any more, as in a process that is paused."""
+
+    def renewed(keeper: Keeper, link: Link, lease: Lease) -> bool:
+        del keeper, link, lease
+        return True
+
+    monkeypatch.setattr(Keeper, "renew", renewed)
+
+
+@contextmanager
+def writing(url: str, session: str = "s", *, appends: int, lease_s: float = 10.0) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "tests.store.postgres_writer", url, session, str(appends), str(lease_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+# --- owners
+
+
+def test_an_owner_is_renewed_for_longer_than_its_lease(url: str) -> None:
+    with closing(PostgresStore(url, lease_s=0.6)) as first, closing(PostgresStore(url)) as second:
+        writer = Writer(first)
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            with pytest.raises(SessionHeld):
+                second.claim("s")
+            time.sleep(0.1)
+        writer.write()
+
+
+def test_a_paused_owner_is_succeeded_and_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen(monkeypatch)
+    with closing(PostgresStore(url, lease_s=0.5)) as first, closing(PostgresStore(url, lease_s=30)) as second:
+        old = Writer(first)
+        old.write(3)
+        with pytest.raises(SessionHeld):
+            second.claim("s")
+        new = Writer(second, wait=5)
+        for _ in range(2):
+            with pytest.raises(OwnershipLost, match="another owner came since"):
+                old.write()
+        new.write()
+        with pytest.raises(OwnershipLost, match="another owner came since"):
+            old.write()
+        old.claim.release()
+        new.write()
+
+        assert seqs(second) == [0, 1, 2, 3, 4]
+
+
+def test_an_expired_lease_refuses_also_where_nobody_came(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen(monkeypatch)
+    with closing(PostgresStore(url, lease_s=0.3)) as store:
+        old = Writer(store)
+        old.write()
+        time.sleep(0.5)
+        for _ in range(2):
+            with pytest.raises(OwnershipLost, match="lease of this process expired"):
+                old.write()
+        monkeypatch.undo()
+        new = Writer(store)
+        new.write()
+
+        assert seqs(store) == [0, 1]
+
+
+def test_the_renewal_tells_an_owner_that_its_lease_is_lost(url: str) -> None:
+    with closing(PostgresStore(url, lease_s=0.6)) as store:
+        writer = Writer(store)
+        writer.write()
+        shared_server().execute("UPDATE turnwal_lease SET expires = expires - INTERVAL '1 hour'", schema=schema_of(url))
+        end = time.monotonic() + 5
+        while not writer.claim._lease.lost and time.monotonic() < end:
+            time.sleep(0.02)
+
+        assert writer.claim._lease.lost
+        with pytest.raises(OwnershipLost):
+            writer.write()
+
+
+def test_a_stopped_process_is_succeeded_and_writes_nothing_when_it_wakes(url: str) -> None:
+    with writing(url, appends=1_000_000, lease_s=1.0) as zombie, closing(PostgresStore(url)) as store:
+        assert said(zombie) == "ready"
+        while len(seqs(store)) < 5:
+            time.sleep(0.02)
+        zombie.send_signal(signal.SIGSTOP)
+        writer = Writer(store, wait=20)
+        before = writer.head.count
+        writer.write()
+        zombie.send_signal(signal.SIGCONT)
+        assert said(zombie) == "ownership_lost"
+        writer.write()
+
+        assert seqs(store) == list(range(before + 2))
+
+
+def test_a_killed_process_is_succeeded_when_its_lease_ends(url: str) -> None:
+    with writing(url, appends=1_000_000, lease_s=1.0) as process, closing(PostgresStore(url)) as store:
+        assert said(process) == "ready"
+        process.kill()
+        process.wait()
+        with pytest.raises(SessionHeld, match="postgres_writer"):
+            store.claim("s")
+        writer = Writer(store, wait=20)
+        writer.write()
+
+        assert seqs(store) == list(range(writer.head.count))
+
+
+def test_eight_processes_on_one_session_write_in_turn(url: str) -> None:
+    command = [sys.executable, "-m", "tests.store.postgres_writer", url, "s", "10", "10"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    outputs = [process.communicate(timeout=50)[0].split() for process in processes]
+
+    assert outputs == [["ready", "done"]] * 8
+    with closing(PostgresStore(url)) as store:
+        assert seqs(store) == list(range(80))
+
+
+def test_one_lease_serves_every_session_of_a_store(url: str, store: PostgresStore) -> None:
+    for index in range(5):
+        Writer(store, f"s{index}").write()
+
+    assert shared_server().execute("SELECT count(*) FROM turnwal_lease", schema=schema_of(url)) == [(1,)]
+
+
+def test_sessions_with_an_open_turn_are_told_from_the_index(store: PostgresStore) -> None:
+    for name in ("b", "a"):
+        log = Log()
+        log.append("session_start", {"id": name, "format": 1, "open": [], "waiting": []})
+        log.append("turn_start", {"open": [1], "waiting": []})
+        if name == "a":
+            store.put(name, lines_of(log))
+        else:
+            store.claim(name).append(lines_of(log), EMPTY)
+    Writer(store, "c").write()
+
+    assert list(store.interrupted()) == ["a", "b"]
+
+
+# --- the outcome of an append
+
+
+SPEAKING = (
+    """CREATE FUNCTION {schema}.speak() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN RAISE {level} 'something at the commit'; RETURN NULL; END $$""",
+    """CREATE CONSTRAINT TRIGGER speak AFTER INSERT ON {schema}.turnwal_line DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION {schema}.speak()""",
+)
+
+
+@pytest.mark.parametrize("level", ["WARNING", "NOTICE", "EXCEPTION"])
+def test_what_is_said_at_the_commit_makes_the_outcome_unknown(url: str, store: PostgresStore, level: str) -> None:
+    writer = Writer(store)
+    writer.write()
+    for statement in SPEAKING:
+        shared_server().execute(statement.format(schema=schema_of(url), level=level))
+
+    with pytest.raises(StoreFailed, match="something at the commit"):
+        writer.write()
+    with pytest.raises(ClosedAfterFailure):
+        writer.write()
+    with pytest.raises(StoreFailed, match="something at the commit"):
+        store.put("t", batch_behind(EMPTY, 2))
+
+    writer.claim.release()
+    written = seqs(store)
+    assert written == ([0] if level == "EXCEPTION" else [0, 1])
+    assert Writer(store).head.count == len(written)
+
+
+def test_a_terminated_backend_leaves_the_outcome_unknown(url: str, store: PostgresStore) -> None:
+    writer = Writer(store)
+    writer.write()
+    with blocked(url) as release:
+        thread, failures = in_background(writer.write)
+        wait_until_waiting()
+        shared_server().execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s",
+            "%turnwal_line%",
+        )
+        thread.join(20)
+        release()
+
+    assert [type(failure) for failure in failures] == [StoreFailed]
+    with pytest.raises(ClosedAfterFailure):
+        writer.write()
+    writer.claim.release()
+    again = Writer(store)
+    again.write()
+    assert seqs(store) == [0, 1]
+
+
+def test_a_server_that_is_slow_is_waited_for_only_so_long(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=1)) as store:
+        writer = Writer(store)
+        writer.write()
+        with blocked(url):
+            started = time.monotonic()
+            with pytest.raises(StoreFailed) as caught:
+                writer.write()
+            assert time.monotonic() - started < 5
+        assert "slow" in caught.value.hint
+        with pytest.raises(ClosedAfterFailure):
+            writer.write()
+
+
+def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent(store: PostgresStore) -> None:
+    writer = Writer(store)
+    writer.write()
+    shared_server().execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()",
+        "%turnwal_l%",
+    )
+    time.sleep(0.2)
+    writer.write()
+
+    assert seqs(store) == [0, 1]
+    assert list(store.sessions()) == ["s"]
+
+
+@contextmanager
+def blocked(url: str) -> Iterator[Callable[[], None]]:
+    """Nothing can be inserted into lines for the length of the block."""
+    with psycopg.connect(url) as connection:
+        connection.execute("LOCK TABLE turnwal_line IN EXCLUSIVE MODE")
+        yield connection.rollback
+        connection.rollback()
+
+
+def in_background(act: Callable[[], None]) -> tuple[threading.Thread, list[StoreError]]:
+    failures: list[StoreError] = []
+
+    def run() -> None:
+        try:
+            act()
+        except StoreError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, failures
+
+
+def wait_until_waiting() -> None:
+    statement = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if shared_server().execute(statement, "%turnwal_line%") >= [(1,)]:
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")
+
+
+# --- many sessions at once
+
+
+def test_appends_of_many_sessions_share_commits(
+    url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def counted(link: Link, group: list[object], subject: str) -> None:
+        sizes.append(len(group))
+        append_together(link, group, subject)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(postgres, "append_together", counted)
+    writers = [Writer(store, f"s{index}") for index in range(16)]
+    with blocked(url) as release:
+        running = [in_background(writer.write) for writer in writers]
+        wait_until_waiting()
+        time.sleep(0.3)
+        release()
+        for thread, _ in running:
+            thread.join(20)
+
+    assert [failures for _, failures in running] == [[]] * 16
+    assert max(sizes) == 15
+    assert all(seqs(store, f"s{index}") == [0] for index in range(16))
+    for writer in writers:
+        writer.write(2)
+    assert all(seqs(store, f"s{index}") == [0, 1, 2] for index in range(16))
+
+
+@pytest.mark.parametrize("wrong", ["stale", "refused by the server"])
+def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: PostgresStore, wrong: str) -> None:
+    writers = [Writer(store, f"s{index}") for index in range(6)]
+    schema = schema_of(url)
+    if wrong == "stale":
+        shared_server().execute("UPDATE turnwal_session SET epoch = epoch + 1 WHERE id = %s", b"s3", schema=schema)
+    else:
+        number = writers[3].claim._number
+        shared_server().execute(f"ALTER TABLE {schema}.turnwal_line ADD CHECK (session <> {number})")
+    with blocked(url) as release:
+        first, _ = in_background(writers[0].write)
+        wait_until_waiting()
+        running = [in_background(writer.write) for writer in writers[1:]]
+        time.sleep(0.3)
+        release()
+        for thread, _ in running:
+            thread.join(20)
+        first.join(20)
+
+    kinds = [[type(failure) for failure in failures] for _, failures in running]
+    assert kinds == [[], [], [OwnershipLost if wrong == "stale" else StoreFailed], [], []]
+    assert [seqs(store, f"s{index}") for index in range(6)] == [[0], [0], [0], [], [0], [0]]
+
+
+# --- servers that are not as they should be
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A server that may be stopped."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+def test_a_server_stopped_in_the_middle_loses_nothing(own_server: Server, how: signal.Signals) -> None:
+    with fresh_schema(own_server) as url, closing(PostgresStore(url, lease_s=60, timeout_s=2)) as store:
+        writer = Writer(store)
+        done: list[int] = []
+
+        def write() -> None:
+            while True:
+                writer.write()
+                done.append(writer.head.count)
+
+        thread, failures = in_background(write)
+        while len(done) < 20:
+            time.sleep(0.01)
+        own_server.stop(how)
+        thread.join(20)
+        assert [type(failure) for failure in failures] == [StoreFailed]
+        with pytest.raises(ClosedAfterFailure):
+            writer.write()
+        started = time.monotonic()
+        with pytest.raises(StoreFailed) as caught:
+            store.probe("s")
+        assert time.monotonic() - started < 5
+        assert "is the server up" in caught.value.hint
+        own_server.start()
+        found = seqs(store)
+        assert found == list(range(len(found)))
+        assert done[-1] <= len(found) <= done[-1] + 1
+        writer.claim.release()
+        Writer(store).write()
+
+
+def test_a_session_given_up_while_the_server_is_down_is_free_afterwards(own_server: Server) -> None:
+    with fresh_schema(own_server) as url, closing(PostgresStore(url, lease_s=3, timeout_s=2)) as store:
+        other = Writer(store, "t")
+        writer = Writer(store)
+        own_server.stop()
+        writer.claim.release()
+        own_server.start()
+        with closing(PostgresStore(url)) as second:
+            second.claim("s", wait=10).release()
+        other.write()
+
+
+def test_a_server_that_is_down_at_the_start_is_named(own_server: Server) -> None:
+    with fresh_schema(own_server) as url:
+        own_server.stop()
+        try:
+            store = PostgresStore(url, timeout_s=2)
+            for act in (lambda: store.claim("s"), lambda: list(store.sessions()), lambda: store.durability):
+                started = time.monotonic()
+                with pytest.raises(StoreFailed) as caught:
+                    act()
+                assert time.monotonic() - started < 5
+                assert "is the server up" in caught.value.hint
+            store.close()
+        finally:
+            own_server.start()
+
+
+def test_a_host_that_does_not_answer_is_waited_for_only_so_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = PostgresStore(f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/x", timeout_s=2)
+        started = time.monotonic()
+        with pytest.raises(StoreFailed):
+            store.probe("s")
+        assert time.monotonic() - started < 6
+
+
+def test_a_wrong_password_is_named_and_not_printed(own_server: Server) -> None:
+    own_server.execute("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+    rules = own_server.root / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text("local all guarded scram-sha-256\n" + before)
+    own_server.execute("SELECT pg_reload_conf()")
+    try:
+        for password, hint in (("wrong-one", "password"), ("", "password")):
+            url = f"postgresql://guarded:{password}@/postgres?host={quote(str(own_server.root), safe='')}"
+            store = PostgresStore(url, timeout_s=2)
+            end = time.monotonic() + 5
+            while True:
+                with pytest.raises(StoreFailed) as caught:
+                    store.claim("s")
+                if "password" in caught.value.message or time.monotonic() > end:
+                    break
+            assert hint in caught.value.hint
+            assert "wrong-one" not in str(caught.value) + caught.value.hint
+    finally:
+        rules.write_text(before)
+        own_server.execute("SELECT pg_reload_conf()")
+
+
+def test_a_server_that_takes_no_writes_is_read_and_not_claimed(url: str, store: PostgresStore) -> None:
+    Writer(store).write()
+    read_only = f"{url}%20-cdefault_transaction_read_only%3Don"
+    with closing(PostgresStore(read_only)) as reader:
+        assert seqs(reader) == [0]
+        with pytest.raises(StoreFailed) as caught:
+            reader.claim("other")
+        assert "primary" in caught.value.hint
+
+
+def test_durability_is_what_the_server_says(url: str, store: PostgresStore) -> None:
+    assert store.durability == "machine"
+    lazy = f"{url}%20-csynchronous_commit%3Doff"
+    with closing(PostgresStore(lazy)) as found, found._links.take("look") as link:
+        assert link.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+def quick(url: str) -> PostgresStore:
+    return PostgresStore(url, lease_s=60, timeout_s=2)
+
+
+def test_a_commit_whose_wait_for_a_standby_is_cancelled_or_too_long_is_unknown() -> None:
+    with running_server() as server, fresh_schema(server) as url, closing(quick(url)) as first:
+        writer = Writer(first, "before")
+        writer.write()
+        server.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
+        server.execute("SELECT pg_reload_conf()")
+        time.sleep(0.3)
+        local = f"{url}%20-csynchronous_commit%3Dlocal"
+        thread, failures = in_background(writer.write)
+        cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        while not server.execute(cancel):
+            time.sleep(0.01)
+        thread.join(10)
+        assert [type(failure) for failure in failures] == [StoreFailed]
+        assert "canceling wait for synchronous replication" in str(failures[0])
+        with pytest.raises(ClosedAfterFailure):
+            writer.write()
+        with closing(PostgresStore(url, timeout_s=1)) as store:
+            assert store.durability == "replicated"
+            started = time.monotonic()
+            with pytest.raises(StoreFailed):
+                store.put("s", batch_behind(EMPTY, 2))
+            assert time.monotonic() - started < 5
+        with closing(PostgresStore(local)) as store:
+            assert store.durability == "machine"
+            Writer(store, "behind").write()
+
+
+# --- the tables
+
+
+def test_a_database_without_tables_says_how_to_make_them() -> None:
+    with fresh_schema(migrated=False) as url, closing(PostgresStore(url)) as store:
+        for act in (lambda: store.claim("s"), lambda: list(store.sessions()), lambda: store.probe("s")):
+            with pytest.raises(StoreFailed) as caught:
+                act()
+            assert "turnwal migrate" in caught.value.hint
+        assert migrate(url)
+        Writer(store).write()
+
+
+def test_a_newer_schema_is_left_alone(url: str) -> None:
+    shared_server().execute("INSERT INTO turnwal_schema VALUES (%s)", SCHEMA + 1, schema=schema_of(url))
+    with closing(PostgresStore(url)) as store:
+        for act in (lambda: store.claim("s"), lambda: list(store.sessions()), lambda: migrate(url)):
+            with pytest.raises(TooNew, match=f"schema is {SCHEMA + 1}"):
+                act()
+
+
+def test_the_tables_are_made_once_by_many_at_once() -> None:
+    code = "import sys; from turnwal.store.postgres_schema import migrate; print(migrate(sys.argv[1]))"
+    with fresh_schema(migrated=False) as url:
+        processes = [
+            subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, text=True) for _ in range(6)
+        ]
+        outputs = sorted(process.communicate(timeout=50)[0].strip() for process in processes)
+
+        assert outputs == ["False"] * 5 + ["True"]
+        assert not migrate(url)
+
+
+GRANTS = (
+    "GRANT USAGE ON SCHEMA {schema} TO {role}",
+    "GRANT SELECT ON {schema}.turnwal_schema TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.turnwal_lease TO {role}",
+    "GRANT SELECT, INSERT, UPDATE ON {schema}.turnwal_session TO {role}",
+    "GRANT SELECT, INSERT ON {schema}.turnwal_line TO {role}",
+)
+
+
+def test_a_role_that_cannot_change_lines_is_enough(url: str) -> None:
+    server, schema = shared_server(), schema_of(url)
+    role = f"app_{schema}"
+    server.execute(f"CREATE ROLE {role} LOGIN")
+    for grant in GRANTS:
+        server.execute(grant.format(schema=schema, role=role))
+    with closing(PostgresStore(server.url(schema, role))) as store:
+        for _ in range(2):
+            writer = Writer(store)
+            writer.write()
+            writer.claim.release()
+        store.put("t", batch_behind(EMPTY, 3))
+
+        assert (seqs(store), seqs(store, "t")) == ([0, 1], [0, 1, 2])
+        for statement in ("DELETE FROM turnwal_line", "UPDATE turnwal_line SET seq = 7"):
+            with pytest.raises(StoreFailed) as caught, store._links.take("change") as link:
+                link.execute(statement.encode())
+            assert "grant" in caught.value.hint
+    with closing(PostgresStore(server.url(schema, role))) as store:
+        server.execute(f"REVOKE INSERT ON {schema}.turnwal_line FROM {role}")
+        writer = Writer(store)
+        with pytest.raises(StoreFailed) as caught:
+            writer.write()
+        assert "docs/postgres.md" in caught.value.hint
+
+
+def test_the_docs_show_these_grants() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text("utf-8")
+    for grant in GRANTS[1:]:
+        assert grant.format(schema="", role="app").replace(" .", " ") + ";" in text
+
+
+# --- the URL
+
+
+def test_a_url_opens_the_store(url: str) -> None:
+    for text in (url, url.replace("postgresql:", "postgres:"), url.replace("postgresql:", "PostgreSQL:")):
+        store = open_store(text, lease_s=3)
+        assert isinstance(store, PostgresStore)
+        assert list(store.sessions()) == []
+        store.close()
+        assert migrate_store(text) is False
+
+
+def test_text_that_is_no_url_of_a_server_is_refused_without_being_printed() -> None:
+    for text in ("postgresql://u:secret@h/d?wrong=1", "postgresql://u:secret@[h/d", "postgres:"):
+        with pytest.raises(InvalidStoreUrl) as caught:
+            open_store(text)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidStoreUrl, match="leese_s"):
+        open_store("postgresql://h/d", leese_s=3)
+    with pytest.raises(InvalidStoreUrl, match="by itself"):
+        migrate_store("sqlite:x.db")
+
+
+def test_a_missing_driver_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from turnwal.store.urls import migrate_store, open_store\n"
+        "from turnwal.core.errors import StoreUnsupported\n"
+        "for act in (open_store, migrate_store):\n"
+        "    try: act('postgresql://h/d')\n"
+        "    except StoreUnsupported as error: print(error.hint)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.count("turnwal[postgres]") == 2
