@@ -45,7 +45,7 @@ from turnwal.store.lifelock import LifeLock, check_supported, is_held
 from turnwal.store.names import check_id
 from turnwal.store.owner import describe, told, written
 from turnwal.store.protocol import Gap, Presence, Record
-from turnwal.store.sqlite_file import check_version
+from turnwal.store.sqlite_file import check_path, check_version
 from turnwal.store.sqlite_reading import Reader
 from turnwal.store.sqlite_writing import Writer
 
@@ -162,6 +162,7 @@ class SqliteStore:
         # SQLite follows no symbolic link here, and a directory may well be one
         self._path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         check_supported(self._path)
+        check_path(self._path)
         disk = disk or Disk()
         self._reader = Reader(self._path, disk)
         self._writer = Writer(self._path, disk)

@@ -82,6 +82,15 @@ def check_version() -> None:
         )
 
 
+def check_path(path: str) -> None:
+    """Return for a path that SQLite can be told; raise `StoreUnsupported` for one that is no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        hint = "SQLite names files in UTF-8 alone; choose another path"
+        raise StoreUnsupported("it is not UTF-8", action="open", subject=ascii(path), hint=hint) from error
+
+
 def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
     """Return the one connection that writes, on a file that is ours, made where it is missing.
 

@@ -139,10 +139,14 @@ class Writer:
         if connection is None:
             return
         try:
-            if self._found() != self._identity:
+            found = self._found()
+            if found[0] != self._identity[0]:
+                # SQLite does not do it at the close of a file that was moved
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
+            if found != self._identity:
                 keep = ctypes.c_int(1)
                 connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
-        except StoreFailed:
+        except (apsw.Error, StoreFailed):
             pass
         finally:
             self._shut(connection)
