@@ -1,10 +1,14 @@
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
+import turnwal
 from tests.cli.worlds import World, add_line, holder, run
+from turnwal.session.inspection import Glance
+from turnwal.session.sessions import Sessions
 
 
 def states(world: World, *arguments: str) -> dict[str, str]:
@@ -83,6 +87,31 @@ def test_interrupted_shows_only_what_needs_somebody(world: World) -> None:
     world.damaged()
 
     assert set(states(world, "--interrupted")) == {"crashed", "damaged"}
+
+
+def test_interrupted_looks_only_at_what_an_index_names(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.clean()
+    world.crashed()
+    store = turnwal.open_store(url := f"sqlite:{tmp_path / 'agents.db'}")
+    for session in ("clean", "crashed"):
+        store.store.put(session, world.path(session).read_bytes().splitlines())
+    looked: list[str] = []
+    glance = Sessions.glance
+
+    def noting(sessions: Sessions, id: str) -> Glance:
+        looked.append(id)
+        return glance(sessions, id)
+
+    monkeypatch.setattr(Sessions, "glance", noting)
+
+    result = run("ls", "--interrupted", "--json", "--store", url)
+    assert [row["session"] for row in json.loads(result.stdout)] == looked == ["crashed"]
+    assert result.exit_code == 3
+    store.session("crashed").open().close()
+    assert "no session is interrupted" in run("ls", "--interrupted", "--store", url).stderr
+    store.store.close()
 
 
 def test_nothing_to_list_is_said(world: World) -> None:

@@ -1,7 +1,7 @@
 """`turnwal ls`: every session of a store with its state. One bad session never stops the listing."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -36,13 +36,14 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     too_new (a newer turnwal wrote it) or unreadable. Exits 4 when one is damaged, 1 when one is unreadable.
     """
     with store_of(store) as sessions:
-        found = [seen for _, seen in glances(sessions)]
+        indexed = getattr(sessions.store, "interrupted", None) if interrupted else None
+        found = [seen for _, seen in glances(sessions, None if indexed is None else indexed())]
     told = [glance for glance in found if not interrupted or glance.state in ("interrupted", "damaged")]
     if as_json:
         print_json([glance.to_json() for glance in told])
     elif told:
         _print(told)
-    elif found:
+    elif found or indexed:
         note("no session is interrupted")
     else:
         note(f"no session in {store or STORE_DEFAULT}")
@@ -54,18 +55,18 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     return exits.ERROR if "unreadable" in states else exits.OK
 
 
-def glances(sessions: "Sessions") -> Iterator[tuple[Place, "Glance"]]:
-    """Each session of a store with a glance at it, whatever is wrong with it.
+def glances(sessions: "Sessions", ids: Iterable[str] | None = None) -> Iterator[tuple[Place, "Glance"]]:
+    """Each session of a store, or each that is named, with a glance at it, whatever is wrong with it.
 
     A file whose id cannot be known is a place of its own, named by its path.
     """
     from turnwal.session.sessions import Sessions
     from turnwal.store.plain import PlainFile
 
-    for session in sessions:
+    for session in sessions if ids is None else ids:
         place = Place(sessions, session, session)
         yield place, _glance(place)
-    for path in getattr(sessions.store, "strays", tuple)():
+    for path in getattr(sessions.store, "strays", tuple)() if ids is None else ():
         file = PlainFile(path)
         place = Place(Sessions(file), file.session, os.path.relpath(path))
         yield place, _glance(place)
