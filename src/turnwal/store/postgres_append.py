@@ -21,14 +21,18 @@ from turnwal.store.hints import open_from
 from turnwal.store.lease import Lease
 from turnwal.store.postgres_link import Link, failure
 
-_APPEND: Final = (
+_MOVE: Final = (
     "WITH moved AS ("
     "UPDATE turnwal_session SET events = %s, hash = %s, size = %s, open_from = %s "
     "WHERE number = %s AND epoch = %s AND events = %s AND hash = %s AND lease = %s AND EXISTS ("
     "SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
     "RETURNING number) "
     "INSERT INTO turnwal_line (session, position, seq, line) "
-    "SELECT moved.number, new.position, new.seq, new.line FROM moved CROSS JOIN "
+)
+_ONE: Final = _MOVE + "SELECT number, %s, %s, %s FROM moved"
+"""One line, the usual case: it takes half the time of an array of one."""
+_MANY: Final = (
+    _MOVE + "SELECT moved.number, new.position, new.seq, new.line FROM moved CROSS JOIN "
     "unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS new (position, seq, line)"
 )
 _INSERT: Final = (
@@ -75,8 +79,8 @@ class Work(NamedTuple):
 def append_alone(link: Link, pending: Pending[Work]) -> None:
     """Append in one round trip. Sets the error of what is refused; raises where the outcome is unknown."""
     work = pending.work
-    values, end = _values(work, work.tail.end)
-    count = link.execute(_APPEND, values).rowcount
+    statement, values, end = _statement(work, work.tail.end)
+    count = link.execute(statement, values).rowcount
     check_notices(link, work.session)
     if count == len(work.lines):
         work.tail.end = end
@@ -135,10 +139,10 @@ def _insert_all(link: Link, group: Sequence[Pending[Work]]) -> tuple[list[int], 
             before = expected.get(work.number, work.tail.end)
             if before.head != work.after:
                 before = work.tail.end
-            values, end = _values(work, before)
+            statement, values, end = _statement(work, before)
             expected[work.number] = end
             ends.append(end)
-            cursors.append(link.execute(_APPEND, values))
+            cursors.append(link.execute(statement, values))
     return [cursor.rowcount for cursor in cursors], ends
 
 
@@ -154,7 +158,7 @@ def _append_each(link: Link, group: Sequence[Pending[Work]], subject: str) -> No
             pending.error = error
 
 
-def _values(work: Work, before: End) -> tuple[tuple[object, ...], End]:
+def _statement(work: Work, before: End) -> tuple[str, tuple[object, ...], End]:
     places, size = [], before.size
     for line in work.lines:
         places.append(size)
@@ -163,7 +167,9 @@ def _values(work: Work, before: End) -> tuple[tuple[object, ...], End]:
     seqs = list(range(work.head.count - len(work.lines), work.head.count))
     moved = (work.head.count, work.head.hash, size, end.opened)
     where = (work.number, work.epoch, work.after.count, work.after.hash, work.lease.id, work.lease.id)
-    return (*moved, *where, places, seqs, [bytes(line) for line in work.lines]), end
+    if len(seqs) == 1:
+        return _ONE, (*moved, *where, places[0], seqs[0], bytes(work.lines[0])), end
+    return _MANY, (*moved, *where, places, seqs, [bytes(line) for line in work.lines]), end
 
 
 def _refusal(link: Link, work: Work) -> OwnershipLost:
