@@ -1,6 +1,6 @@
 """Measure the costs that the design allows, print the table and keep it in `bench/results/`.
 
-`python -m bench [NAME …]` runs all or the named parts: lines, appending, reading, starting.
+`python -m bench [NAME …]` runs all or the named parts: lines, appending, sqlite, reading, starting.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.rows import Row, table
 
-PARTS = ("starting", "lines", "appending", "reading")
+PARTS = ("starting", "lines", "appending", "sqlite", "reading")
 RESULTS = Path(__file__).parent / "results"
 
 

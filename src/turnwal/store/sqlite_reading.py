@@ -50,7 +50,7 @@ class Reader:
                         break
                 cursor.close(True)  # noqa: FBT003 - the driver's own parameter
             except apsw.Error as error:
-                code = connection.system_errno
+                code = connection.system_errno if self._connection is connection else 0
                 self.close()
                 raise failure(error, action, self._path, code=code) from error
             except BaseException:

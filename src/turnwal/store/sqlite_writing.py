@@ -70,7 +70,9 @@ class Writer:
                 connection.execute("COMMIT")
                 self._check_identity(action)
             except apsw.Error as error:
-                found = failure(error, action, self._path, code=connection.system_errno)
+                # none is left where a fork in the middle, by a signal handler, closed it
+                code = connection.system_errno if self._connection is connection else 0
+                found = failure(error, action, self._path, code=code)
                 self._drop()
                 raise found from error
             except BaseException:
@@ -97,7 +99,7 @@ class Writer:
     def before_fork(self) -> None:
         """Close the connection and let nobody open one."""
         self._mutex.acquire()
-        self.close()
+        self._drop()
 
     def after_fork(self) -> None:
         """Let others in again."""
