@@ -561,6 +561,14 @@ def test_the_tables_are_made_once_by_many_at_once() -> None:
         assert not migrate(url)
 
 
+def test_tables_of_another_program_are_left_alone() -> None:
+    with fresh_schema(migrated=False) as url:
+        shared_server().execute("CREATE TABLE turnwal_line (theirs INTEGER)", schema=schema_of(url))
+        with pytest.raises(StoreFailed, match="without a version"):
+            migrate(url)
+        assert shared_server().execute("SELECT * FROM turnwal_line", schema=schema_of(url)) == []
+
+
 GRANTS = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT ON {schema}.turnwal_schema TO {role}",

@@ -4,6 +4,7 @@ Promises: making them twice, or from two machines at once, is making them once; 
 Does not: grant anything; `docs/postgres.md` shows the grants. Nothing here is specific to one server.
 """
 
+import time
 from typing import Final
 
 from psycopg import errors
@@ -14,6 +15,16 @@ from turnwal.store.postgres_link import Link, Links
 SCHEMA: Final = 1
 
 _TRIES: Final = 20
+_PAUSE_S: Final = 0.05
+
+_MADE_BY_ANOTHER: Final = (
+    errors.UniqueViolation,
+    errors.DuplicateTable,
+    errors.DuplicateObject,
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+)
+"""What the second of two that make the same tables meets, depending on how far the first one is."""
 
 _DDL: Final = (
     "CREATE TABLE turnwal_schema (version INTEGER NOT NULL PRIMARY KEY)",
@@ -56,14 +67,16 @@ def migrate(dsn: str, *, timeout_s: float = 10.0) -> bool:
             else:
                 made = _make(link)
                 if not made:
+                    time.sleep(_PAUSE_S)
                     continue
         links.close()
         return made
+    links.close()
     raise StoreFailed(
-        "another process makes the tables and does not finish",
+        "tables of these names are there, without a version",
         action="migrate",
         subject=links.subject,
-        hint="run it again",
+        hint="they are another program's: name a schema of its own with ?options=-csearch_path%3DNAME",
     )
 
 
@@ -103,7 +116,7 @@ def _make(link: Link) -> bool:
             link.execute(statement.encode())
         link.execute("INSERT INTO turnwal_schema (version) VALUES (%s)", (SCHEMA,))
         link.execute("COMMIT")
-    except (errors.UniqueViolation, errors.DuplicateTable, errors.SerializationFailure):
+    except _MADE_BY_ANOTHER:
         link.execute("ROLLBACK")
         return False
     return True
