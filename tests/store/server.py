@@ -24,7 +24,8 @@ from turnwal.store.postgres_schema import migrate
 class Server:
     """A server in a directory of its own, with fsync on, reached through a socket in that directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, primary: "Server | None" = None) -> None:
+        """Make the files of a new server, or of a standby."""
         self.root = root
         # PostgreSQL refuses to run as root
         self._as_nobody = os.geteuid() == 0
@@ -33,7 +34,12 @@ class Server:
         self._groups: list[int] | None = [] if self._as_nobody else None
         self._home = self._installed()
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", str(root / "data"), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        data = str(root / "data")
+        if primary is None:
+            self._run("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        else:
+            source = ("-h", str(primary.root), "-U", "postgres", "-R", "-c", "fast", "--no-sync")
+            self._run("pg_basebackup", "-D", data, *source)
 
     def start(self, **settings: str) -> None:
         listen = ["-k", str(self.root), "-c", "listen_addresses="]
@@ -107,10 +113,10 @@ class Server:
 
 
 @contextmanager
-def running_server(**settings: str) -> Iterator[Server]:
+def running_server(primary: Server | None = None, **settings: str) -> Iterator[Server]:
     # a socket's path has about a hundred characters at most, so not below pytest's own directory
     with TemporaryDirectory(prefix="pg", dir="/tmp") as root:
-        server = Server(Path(root))
+        server = Server(Path(root), primary)
         server.start(**settings)
         try:
             yield server

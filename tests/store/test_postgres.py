@@ -528,6 +528,63 @@ def test_a_commit_whose_wait_for_a_standby_is_cancelled_or_too_long_is_unknown()
             Writer(store, "behind").write()
 
 
+class Witness:
+    """A thread that writes one session, and what it was told is durable."""
+
+    def __init__(self, url: str, session: str) -> None:
+        self.session = session
+        self.store = PostgresStore(url, lease_s=3, timeout_s=3)
+        self.writer = Writer(self.store, session)
+        self.told = 0
+        self.failure: StoreError | None = None
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self.writer.write()
+                self.told = self.writer.head.count
+        except StoreError as error:
+            self.failure = error
+
+
+def test_a_primary_killed_under_eight_writers_loses_nothing_that_was_acknowledged() -> None:
+    with (
+        running_server() as primary,
+        fresh_schema(primary) as url,
+        running_server(primary) as standby,
+    ):
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.execute("SELECT pg_reload_conf()")
+        while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            time.sleep(0.02)
+        witnesses = [Witness(url, f"s{index}") for index in range(8)]
+        assert {witness.store.durability for witness in witnesses} == {"replicated"}
+        promoted = standby.url(schema_of(url))
+        with closing(PostgresStore(promoted)) as store, pytest.raises(StoreFailed) as caught:
+            store.claim("new")
+        assert "primary" in caught.value.hint
+        for witness in witnesses:
+            witness.thread.start()
+        while min(witness.told for witness in witnesses) < 20:
+            time.sleep(0.01)
+        primary.stop(signal.SIGKILL)
+        for witness in witnesses:
+            witness.thread.join(30)
+            assert isinstance(witness.failure, StoreFailed)
+            with pytest.raises(ClosedAfterFailure):
+                witness.writer.write()
+        standby.execute("SELECT pg_promote()")
+        with closing(PostgresStore(promoted, lease_s=60)) as store:
+            for witness in witnesses:
+                successor = Writer(store, witness.session, wait=20)
+                assert witness.told <= successor.head.count <= witness.told + 1
+                successor.write()
+                assert seqs(store, witness.session) == list(range(successor.head.count))
+        for witness in witnesses:
+            witness.store.close()
+
+
 # --- the tables
 
 
