@@ -23,6 +23,8 @@ from tests.store.processes import in_child
 from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import (
     ClosedAfterFailure,
+    Damaged,
+    DamagedStart,
     OwnershipLost,
     SessionHeld,
     SessionNotFound,
@@ -33,6 +35,7 @@ from turnwal.core.errors import (
 )
 from turnwal.session.inspection import glance
 from turnwal.session.sessions import Sessions
+from turnwal.session.verifying import verify
 from turnwal.store import sqlite_file
 from turnwal.store.disk import Disk
 from turnwal.store.sqlite import _INTERRUPTED, _LINES, _NEWEST, SqliteClaim, SqliteStore
@@ -680,6 +683,72 @@ def test_every_append_is_one_commit_with_a_sync(path: Path) -> None:
     stretches = text.split('"ACK"')[:-1]
     assert len(stretches) == 51
     assert [stretch.count("sync(") for stretch in stretches] == [1] * 51
+
+
+# --- changed bytes
+
+
+def change(path: Path, seq: int, line: bytes) -> None:
+    """Change a line behind the back of the triggers, as a bad disk would."""
+    connection = apsw.Connection(str(path))
+    ((name, trigger),) = connection.execute("SELECT name, sql FROM sqlite_schema WHERE name = 'line_is_never_updated'")
+    connection.execute(f"DROP TRIGGER {name}")
+    ((position,),) = connection.execute("SELECT position FROM line ORDER BY position LIMIT 1 OFFSET ?", (seq,))
+    connection.execute("UPDATE line SET line = ? WHERE position = ?", (line, position))
+    connection.execute(trigger)
+    connection.close()
+
+
+def closed_session(path: Path) -> list[bytes]:
+    with Sessions(SqliteStore(path)) as sessions, sessions.session("s") as session:
+        for number in range(3):
+            with session.turn(f"question {number}"):
+                pass
+    return stored(path)
+
+
+@pytest.mark.parametrize("which", [3, -2])
+def test_f18_f21_changed_bytes_are_found_and_gone_past_with_a_persons_word(path: Path, which: int) -> None:
+    lines = closed_session(path)
+    which %= len(lines)
+    change(path, which, lines[which][:-9] + b"\0" + lines[which][-8:])
+
+    with Sessions(SqliteStore(path)) as sessions:
+        assert not verify(sessions.store, "s").intact
+        claim = sessions.store.claim("s")
+        with pytest.raises(Damaged, match=f"behind line {which - 1} "):
+            claim.append(batch_behind(head_of(lines[:which]), 1), head_of(lines[:which]))
+        with pytest.raises(OwnershipLost):
+            claim.append(batch_behind(head_of(lines[:2]), 1), head_of(lines[:2]))
+        claim.release()
+        with sessions.session("s", accept_loss=True) as session:
+            session.append("user_message", {"parts": []})
+        with sessions.session("s") as session:
+            assert session.append("user_message", {"parts": []}).seq > len(lines)
+    assert stored(path)[:which] == lines[:which]
+
+
+def test_f22_a_session_whose_first_line_is_changed_is_never_written_to(path: Path) -> None:
+    lines = closed_session(path)
+    change(path, 0, b"\0" * len(lines[0]))
+
+    store = SqliteStore(path)
+    claim = store.claim("s")
+    for head in (EMPTY, head_of(lines[:2])):
+        with pytest.raises(DamagedStart):
+            claim.append(batch_behind(head, 1), head)
+    store.close()
+
+
+def test_a_last_line_that_is_changed_is_covered_by_the_next_owner(path: Path) -> None:
+    lines = closed_session(path)
+    change(path, len(lines) - 1, b"\0" * len(lines[-1]))
+
+    with Sessions(SqliteStore(path)) as sessions:
+        sessions.session("s").open().close()
+        with sessions.session("s") as session, session.turn("goes on"):
+            pass
+    assert stored(path)[: len(lines) - 1] == lines[:-1]
 
 
 # --- readers beside a writer

@@ -21,7 +21,6 @@ from turnwal.core.chain import EMPTY, Head, digest
 from turnwal.core.chain import after as after_line
 from turnwal.core.errors import (
     ClosedAfterFailure,
-    Damaged,
     DamagedStart,
     OverLimit,
     OwnershipLost,
@@ -29,9 +28,10 @@ from turnwal.core.errors import (
     TurnwalError,
 )
 from turnwal.core.limits import READ_BYTES
-from turnwal.core.line import GENESIS, Event, Unreadable, read
+from turnwal.core.line import GENESIS, Event
 from turnwal.store.backwards import FIRST_BYTES, newest_records
 from turnwal.store.batch import check_batch, check_head
+from turnwal.store.covering import check_covered
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
 from turnwal.store.owner import Description, Inode, leave
@@ -198,13 +198,8 @@ class FileClaim:
             if passed:
                 break
         check_head(after, reached, session=self._session)
-        if gap is not None and not _covers(first, gap):
-            raise Damaged(
-                f"{gap.length:,} bytes at offset {gap.position:,} behind line {gap.after} {_told(gap)}",
-                action="append",
-                subject=self._session,
-                hint="recover the session first" if not gap.corrupt else "`recover --accept-loss` is the way out",
-            )
+        if gap is not None:
+            check_covered(first, gap, session=self._session)
 
     def _before(self, head: Head) -> tuple[int, Head]:
         """Where the newest line that `head` names begins, found by its hash and that of the line before it."""
@@ -256,24 +251,3 @@ class FileClaim:
 
     def _loss(self, reason: str, hint: str) -> OwnershipLost:
         return OwnershipLost(reason, action="append", subject=self._session, hint=hint)
-
-
-def _covers(line: bytes, gap: Gap) -> bool:
-    """Whether a line is the `damage` event of a gap; only a person's word (`lost`) goes on behind readable records."""
-    try:
-        event = read(line)
-    except Unreadable:
-        return False
-    data = event.data
-    return (
-        event.type == "damage"
-        and (data.get("after"), data.get("length"), data.get("sha256")) == (gap.after, gap.length, gap.sha256)
-        and (not gap.corrupt or (data.get("kind") == "lost" and event.seq > gap.seq_max))
-    )
-
-
-def _told(gap: Gap) -> str:
-    where = f"the first bad line, number {gap.line_number}, {gap.reason}" if gap.line_number else gap.reason
-    if gap.corrupt:
-        return f"are damaged, and {gap.readable} readable records stand in them; {where}"
-    return f"are no record and no `damage` event covers them; {where}"

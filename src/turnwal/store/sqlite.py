@@ -26,18 +26,23 @@ from typing import IO, NamedTuple
 import apsw
 
 from turnwal.core.chain import EMPTY, Head
+from turnwal.core.chain import after as after_line
 from turnwal.core.errors import (
     ClosedAfterFailure,
+    HistoryError,
+    OverLimit,
     OwnershipLost,
     SessionHeld,
     SessionNotFound,
     StoreFailed,
     StoreFull,
+    TurnwalError,
 )
 from turnwal.core.limits import OWNER_RETRY_S, PENDING_BYTES_MAX
 from turnwal.core.line import GENESIS, Unreadable, read
 from turnwal.store.batch import check_batch, check_head, check_history, taken
 from turnwal.store.committing import GroupCommit, Pending
+from turnwal.store.covering import check_covered
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
 from turnwal.store.hints import open_from
@@ -132,7 +137,7 @@ class SqliteClaim:
         self._in_doubt = True
         try:
             self._store.commit(Work(self._session, self._number, self._epoch, after, head, size, opened, rows))
-        except OwnershipLost:
+        except (OwnershipLost, HistoryError, OverLimit):
             self._in_doubt = False
             raise
         self._size, self._opened = size, opened
@@ -164,8 +169,9 @@ class SqliteStore:
         check_supported(self._path)
         check_path(self._path)
         disk = disk or Disk()
-        self._reader = Reader(self._path, disk)
+        # the writer first: a fork enters them in this order, as an append that looks for damage does
         self._writer = Writer(self._path, disk)
+        self._reader = Reader(self._path, disk)
         self._group: GroupCommit[Work] = GroupCommit(self._commit)
         self._entering = threading.Lock()
         self._claims: list[SqliteClaim] = []
@@ -199,7 +205,18 @@ class SqliteStore:
     ) -> Iterator[Record | Gap]:
         """Yield the records from a position on; see `Store.read`."""
         number, size = self._known(session, "read")
+        yield from self._frames(session, number, size, position, after=after, past_damage=past_damage)
 
+    def _frames(
+        self,
+        session: str,
+        number: int,
+        size: int,
+        position: int = 0,
+        *,
+        after: Head | None = None,
+        past_damage: bool = False,
+    ) -> Iterator[Record | Gap]:
         def chunks(start: int) -> Iterator[bytes]:
             for place, line in self._lines(number, start, size):
                 yield (line + b"\n")[max(start - place, 0) :]
@@ -275,9 +292,45 @@ class SqliteStore:
     def _commit(self, group: Sequence[Pending[Work]]) -> None:
         def body(connection: apsw.Connection) -> None:
             for pending in group:
-                pending.error = _insert(connection, pending.work)
+                pending.error = self._insert(connection, pending.work)
 
         self._writer.run("append", body)
+
+    def _insert(self, connection: apsw.Connection, work: Work) -> TurnwalError | None:
+        """Insert behind the epoch and the head that the file has; what is refused leaves the others alone."""
+        head, after = work.head, work.after
+        values = (head.count, head.hash, work.size, work.opened, work.number)
+        connection.execute(_ADVANCE, (*values, work.epoch, after.count, after.hash))
+        if not connection.changes():
+            try:
+                self._check_refused(connection, work)
+            except (OwnershipLost, HistoryError, OverLimit) as refused:
+                return refused
+            connection.execute(_UPDATE_SESSION, values)
+        for row in work.rows:
+            connection.execute(_INSERT_LINE, row)
+        return None
+
+    def _check_refused(self, connection: apsw.Connection, work: Work) -> None:
+        """Return if the batch covers damaged lines, so that it goes on all the same; else raise why it is refused."""
+        row = connection.execute("SELECT epoch, events, hash, size FROM session WHERE number = ?", (work.number,)).get
+        if row is None or row[0] != work.epoch:
+            raise OwnershipLost(
+                "the session is gone from the file"
+                if row is None
+                else f"another owner came since (epoch {row[0]}, this one is {work.epoch})",
+                action="append",
+                subject=work.session,
+                hint="open the session anew",
+            )
+        reached = EMPTY
+        for found in self._frames(work.session, work.number, row[3]):
+            if isinstance(found, Gap):
+                check_head(work.after, reached, session=work.session)
+                check_covered(work.rows[0][2], found, session=work.session)
+                return
+            reached = after_line(found.line, found.event)
+        check_head(work.after, Head(row[1], row[2]), session=work.session)
 
     # Owners
 
@@ -336,35 +389,6 @@ class SqliteStore:
         return SessionNotFound(
             "no such session", action=action, subject=repr(session), hint="`sessions()` lists what there is"
         )
-
-
-def _insert(connection: apsw.Connection, work: Work) -> OwnershipLost | None:
-    """Insert behind the epoch and the head that the file has; what is refused leaves the others of the group alone."""
-    head, after = work.head, work.after
-    values = (head.count, head.hash, work.size, work.opened, work.number, work.epoch, after.count, after.hash)
-    connection.execute(_ADVANCE, values)
-    if not connection.changes():
-        return _refusal(connection, work)
-    for row in work.rows:
-        connection.execute(_INSERT_LINE, row)
-    return None
-
-
-def _refusal(connection: apsw.Connection, work: Work) -> OwnershipLost:
-    """Why nothing was there to be advanced."""
-    rows = list(connection.execute("SELECT epoch, events, hash FROM session WHERE number = ?", (work.number,)))
-    epoch, events, digest = rows[0] if rows else (work.epoch, 0, GENESIS)
-    if epoch == work.epoch:
-        try:
-            check_head(work.after, Head(events, digest), session=work.session)
-        except OwnershipLost as refused:
-            return refused
-    return OwnershipLost(
-        f"another owner came since (epoch {epoch}, this one is {work.epoch})",
-        action="append",
-        subject=work.session,
-        hint="open the session anew",
-    )
 
 
 def _insert_whole(
