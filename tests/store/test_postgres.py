@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from tests.store.building import batch_behind, lines_of
 from tests.store.postgres_writer import Writer
+from tests.store.processes import in_child
 from tests.store.server import Server, fresh_schema, running_server, shared_server
 from turnwal.core.chain import EMPTY
 from turnwal.core.errors import (
@@ -186,6 +188,28 @@ def test_eight_processes_on_one_session_write_in_turn(url: str) -> None:
     assert outputs == [["ready", "done"]] * 8
     with closing(PostgresStore(url)) as store:
         assert seqs(store) == list(range(80))
+
+
+def test_a_forked_child_reads_by_itself_and_owns_nothing(store: PostgresStore) -> None:
+    writer = Writer(store)
+    writer.write()
+
+    def child() -> None:
+        assert seqs(store) == [0]
+        with pytest.raises(OwnershipLost):
+            store.claim("t")
+        with pytest.raises(OwnershipLost):
+            writer.write()
+        writer.claim.release()
+        store.close()
+
+    with warnings.catch_warnings():
+        # newer Pythons warn of threads that the child lacks; this child needs none
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert in_child(child) == 0
+    writer.write()
+
+    assert seqs(store) == [0, 1]
 
 
 def test_one_lease_serves_every_session_of_a_store(url: str, store: PostgresStore) -> None:
