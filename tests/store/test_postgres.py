@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from tests.store.building import batch_behind, lines_of
+from tests.store.cutting import Direction, proxy_before
 from tests.store.postgres_writer import Writer
 from tests.store.processes import in_child
 from tests.store.server import Server, fresh_schema, running_server, shared_server
@@ -284,6 +285,36 @@ def test_a_terminated_backend_leaves_the_outcome_unknown(url: str, store: Postgr
     again = Writer(store)
     again.write()
     assert seqs(store) == [0, 1]
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_connection_cut_anywhere_in_an_append_is_never_a_success(url: str, direction: Direction) -> None:
+    """Every so many bytes of what is said to the server, and of its answer."""
+    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
+        options = url.rpartition("&")[2]
+        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
+        with closing(PostgresStore(through, lease_s=60)) as store, closing(PostgresStore(url)) as beside:
+            writer = Writer(store)
+            for _ in range(8):
+                writer.write(2)
+            proxy.cut_after(None)
+            writer.write(2)
+            length = proxy.passed[direction]
+            assert length > 10
+            for count in range(1, length, max(1, length // 25)):
+                head = writer.head.count
+                proxy.cut_after(count, direction)
+                with pytest.raises(StoreFailed):
+                    writer.write(2)
+                proxy.cut_after(None)
+                with pytest.raises(ClosedAfterFailure):
+                    writer.write(2)
+                writer.claim.release()
+                writer = Writer(store, wait=5)
+                assert writer.head.count in ((head,) if direction == "up" else (head, head + 2))
+                for _ in range(8):
+                    writer.write(2)
+            assert seqs(beside) == list(range(writer.head.count))
 
 
 def test_a_server_that_is_slow_is_waited_for_only_so_long(url: str) -> None:
