@@ -541,6 +541,7 @@ def test_a_forked_child_is_refused_and_opens_its_own(path: Path) -> None:
     assert len(stored(path, "child")) == 4
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_waits_for_the_commit_that_runs_and_blocks_no_child(path: Path) -> None:
     store = SqliteStore(path)
     stop = threading.Event()
@@ -859,6 +860,7 @@ def gathered(store: SqliteStore, acts: list[Callable[[], None]]) -> list[BaseExc
         while len(store._group._waiting) < len(acts):
             time.sleep(0.001)
         store._group._turn.release()
+        store._group._wake_next()
 
     return together(*acts, release)[:-1]
 
@@ -965,11 +967,10 @@ def test_an_append_whose_caller_gave_up_is_never_written_later(path: Path, monke
     other, other_head = begun(store, "other")
 
     class Interrupted:
-        def __enter__(self) -> None:
-            raise KeyboardInterrupt
+        """The turn, when an interrupt comes before it is got."""
 
-        def __exit__(self, *_: object) -> None:
-            """Never entered."""
+        def acquire(self, *, blocking: bool = True) -> bool:
+            raise KeyboardInterrupt(blocking)
 
     with monkeypatch.context() as patch:
         patch.setattr(store._group, "_turn", Interrupted())

@@ -13,23 +13,34 @@ Does not: know what is appended or how.
 import copy
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from turnwal.core.errors import StoreFailed, TurnwalError
 
 T = TypeVar("T")
 
 
+_AGAIN_S: Final = 1.0
+"""How long somebody who waits believes that whoever leads will wake it."""
+
+
 class Pending(Generic[T]):
     """One append that waits, and what came of it."""
 
-    __slots__ = ("committed", "error", "work")
+    __slots__ = ("bell", "committed", "error", "work")
 
     def __init__(self, work: T) -> None:
         """Hold what is to be appended."""
         self.work = work
         self.committed = False
         self.error: BaseException | None = None
+        self.bell = threading.Lock()
+        self.bell.acquire()
+
+    @property
+    def settled(self) -> bool:
+        """Whether something came of it."""
+        return self.committed or self.error is not None
 
 
 class GroupCommit(Generic[T]):
@@ -48,19 +59,31 @@ class GroupCommit(Generic[T]):
         try:
             with self._mutex:
                 self._waiting.append(pending)
-            with self._turn:
-                if not pending.committed and pending.error is None:
-                    self._commit_all(pending)
+            while not pending.settled:
+                # whoever gets the turn leads; the others sleep each on its own, so that a group wakes all at once
+                if self._turn.acquire(blocking=False):
+                    try:
+                        self._lead(pending)
+                    finally:
+                        self._turn.release()
+                    self._wake_next()
+                else:
+                    pending.bell.acquire(timeout=_AGAIN_S)
         except BaseException:
             self._withdraw(pending)
+            self._wake_next()
             raise
         if pending.error is not None:
             raise pending.error
-        if not pending.committed:
-            raise _broken_off("it was left behind")
 
-    def _commit_all(self, own: Pending[T]) -> None:
+    def _lead(self, own: Pending[T]) -> None:
+        """Commit everything that waits, unless another did it for this caller in the meantime."""
+        if own.settled:
+            return
         with self._mutex:
+            if own not in self._waiting:
+                # who had taken it was interrupted before it began: what became of it nobody knows
+                raise _broken_off("it was left behind")
             group, self._waiting = self._waiting, []
         try:
             self._commit(group)
@@ -69,8 +92,19 @@ class GroupCommit(Generic[T]):
                 if pending is not own and pending.error is None:
                     pending.error = _shared(error)
             raise
-        for pending in group:
-            pending.committed = True
+        else:
+            for pending in group:
+                pending.committed = True
+        finally:
+            for pending in group:
+                if pending.bell.locked():
+                    pending.bell.release()
+
+    def _wake_next(self) -> None:
+        """Have the first of those who came meanwhile lead."""
+        with self._mutex:
+            if self._waiting and self._waiting[0].bell.locked():
+                self._waiting[0].bell.release()
 
     def _withdraw(self, pending: Pending[T]) -> None:
         with self._mutex:

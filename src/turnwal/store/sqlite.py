@@ -218,8 +218,9 @@ class SqliteStore:
         past_damage: bool = False,
     ) -> Iterator[Record | Gap]:
         def chunks(start: int) -> Iterator[bytes]:
-            for place, line in self._lines(number, start, size):
-                yield (line + b"\n")[max(start - place, 0) :]
+            for rows in self._lines(number, start, size):
+                chunk = b"\n".join([line for _, line in rows]) + b"\n"
+                yield chunk[max(start - rows[0][0], 0) :]
 
         yield from frames(chunks, position, after=after, past_damage=past_damage, subject=session)
 
@@ -354,13 +355,13 @@ class SqliteStore:
 
     # Reading
 
-    def _lines(self, number: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """The lines of a session that reach behind `start`, up to the size that was known, with their positions."""
+    def _lines(self, number: int, start: int, end: int) -> Iterator[list[tuple[int, bytes]]]:
+        """The lines of a session that reach behind `start`, up to the size that was known, some at a time."""
         while start < end:
             rows = self._reader.rows(_LINES, (number, start, end, _ROWS))
             if not rows:
                 return
-            yield from rows
+            yield rows
             place, line = rows[-1]
             start = max(place + len(line) + 1, start + 1)
 
