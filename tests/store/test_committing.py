@@ -48,7 +48,12 @@ def test_many_threads_are_all_told_and_none_waits_for_the_clock() -> None:
         time.sleep(0.001)
 
     group = GroupCommit(commit)
-    threads = [threading.Thread(target=lambda: [group.append(n) for n in range(25)]) for _ in range(16)]
+
+    def append() -> None:
+        for number in range(25):
+            group.append(number)
+
+    threads = [threading.Thread(target=append) for _ in range(16)]
     started = time.monotonic()
     for thread in threads:
         thread.start()
