@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from bench.appending import append
+from bench.appending import TEXT_BYTES, append
 from bench.logs import TURN, events
 from bench.rows import Row, interleaved_us
 from turnwal.core.chain import EMPTY, Head, after
@@ -21,6 +21,8 @@ from turnwal.store.sqlite import SqliteClaim, SqliteStore
 FEW = 1_000
 MANY = 100_000
 SESSIONS = 64
+TIMES = 200
+ROUNDS = 15
 _LINE = b"x" * 1000
 
 
@@ -59,7 +61,7 @@ def _durable(store: SqliteStore, path: Path) -> Iterator[Row]:
         append(session)
         session.flush()
 
-    reference, door, whole = interleaved_us([one_row, appended, flushed], 200, 15)
+    reference, door, whole = interleaved_us([one_row, appended, flushed], TIMES, ROUNDS)
     bare.close()
     session.close()
     claim.release()
@@ -69,19 +71,18 @@ def _durable(store: SqliteStore, path: Path) -> Iterator[Row]:
 
 
 def _lines(claim: SqliteClaim) -> Iterator[tuple[bytes, Head]]:
-    """Lines of 1 KB with the heads they build on, made ahead, a thousand at a time."""
+    """Lines of 1 KB with the heads they build on, all made ahead: only storing them is measured."""
     head = EMPTY
     line, event = make(draft("session_start", {"id": "s", "format": 1}, run="main", time=1, ignorable=False, head=head))
     claim.append([line], head)
     head = after(line, event)
-    data = {"parts": [{"type": "text", "content": "x" * 830}]}
-    while True:
-        batch = []
-        for _ in range(1000):
-            line, event = make(draft("user_message", data, run="main", time=1, ignorable=False, head=head))
-            batch.append((line, head))
-            head = after(line, event)
-        yield from batch
+    data = {"parts": [{"type": "text", "content": "x" * TEXT_BYTES}]}
+    made = []
+    for _ in range(TIMES * ROUNDS):
+        line, event = make(draft("user_message", data, run="main", time=1, ignorable=False, head=head))
+        made.append((line, head))
+        head = after(line, event)
+    return iter(made)
 
 
 def _together(sessions: Sessions) -> Row:
