@@ -380,3 +380,141 @@ def test_only_declared_hints_are_believed() -> None:
         hints = {"hints": {"read_only": True}, "hints_from": {"read_only": source}}
         log.append("tool_call", {"call": "1.0", "id": "a", "name": "look"} | hints)
         assert plan(log).lost_calls()[0].data["metadata"]["retry"] == retry
+
+
+# --- what a message finally asks for
+
+
+@pytest.mark.parametrize("partial", ['{"order":1}', '{"ord'])
+def test_f07_a_completed_message_runs_what_it_finally_asks_for(sessions: Sessions, partial: str) -> None:
+    part = {"type": "tool_call", "id": "a", "name": "pay", "arguments": partial}
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(reply(part, complete=False))
+        seq = len(session) - 1
+        (call,) = step.assistant(reply(part | {"arguments": '{"order":17}'}, completes=seq))
+        assert call.arguments == '{"order":17}'
+        (result,) = step.run([call], TOOLS)
+    with sessions.session("s") as session:
+        assert session.call(f"{seq}.0").arguments == '{"order":17}'
+    assert text_of(result) == '{"paid":17}'
+
+
+# --- an export that waits for its owner
+
+
+def test_an_export_that_waited_for_the_owner_says_what_the_owner_left(tmp_path: Any, monkeypatch: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    (call,) = step.assistant(reply(asks("pay")))
+    session.flush()
+    claim = sessions.store.claim
+
+    def claim_late(*arguments: Any, **options: Any) -> Any:
+        call.run(TOOLS)
+        session.close()
+        return claim(*arguments, **options)
+
+    monkeypatch.setattr(sessions.store, "claim", claim_late)
+    lines = list(sessions.export("s"))
+    assert not plan(turnwal.Log.read(lines))
+    assert len(lines) == len(stored(sessions, "s"))
+
+
+# --- results that are real
+
+
+def test_a_real_result_is_never_repeated_whatever_its_metadata_says(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("pay")))
+        call.dispatch()
+        with pytest.raises(Refused, match="real one"):
+            call.result("paid", metadata={"synthetic": True})
+        call.result("paid", metadata={"risk": "low"})
+        with pytest.raises(Refused, match="real one"):
+            call.retry(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("type", "data"),
+    [
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "attempt": 2}),
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "metadata": {"rejected": True}}),
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "metadata": {"synthetic": True}}),
+        ("tool_call", {"call": "4.0", "id": "a", "attempt": 2}),
+        ("tool_outcome", {"call": "99.0", "outcome": "happened"}),
+        ("tool_outcome", {"call": "4.0", "outcome": "happened"}),
+        ("tool_outcome", {"id": "a", "outcome": "happened"}),
+    ],
+)
+def test_f07_no_field_talks_a_raw_record_past_the_guard(sessions: Sessions, type: str, data: dict[str, Any]) -> None:
+    def work(session: Session, _call: Any, _other: Any) -> None:
+        with pytest.raises(Refused):
+            session.append(type, data)
+
+    in_a_step(sessions, work)
+
+
+# --- subscribers, redaction
+
+
+def test_a_subscriber_that_stopped_listening_stops_nobody(sessions: Sessions) -> None:
+    async def main() -> None:
+        async with sessions.session("s") as session:
+            session.subscribe()
+            for _ in range(3):
+                for n in range(5_000):
+                    session.append("x.note", {"n": n})
+                await session.aflush()
+
+    asyncio.run(main())
+    assert len(stored(sessions, "s")) == 15_001
+
+
+def test_f37_a_redaction_in_place_touches_neither_the_tool_nor_the_callers_object(sessions: Sessions) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        for part in data.get("parts", []):
+            part["arguments"] = '{"card":"***"}'
+        data.pop("secret", None)
+        return data
+
+    got: list[str] = []
+
+    def use(card: str) -> None:
+        got.append(card)
+
+    mine = {"secret": 1, "parts": [{"type": "x"}]}
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.run(step.assistant(reply(asks("use", card="4111"))), {"use": use})
+        session.append("x.note", mine)
+
+    assert got == ["4111"]
+    assert mine == {"secret": 1, "parts": [{"type": "x"}]}
+
+
+def test_f37_a_result_that_redaction_fails_on_is_recorded_as_a_tool_that_ran(sessions: Sessions) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        if "hunter2" in str(data):
+            raise ValueError("hunter2 cannot be masked")
+        return data
+
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        (result,) = step.run(step.assistant(reply(asks("tell"))), {"tell": lambda: "hunter2"})
+
+    assert text_of(result).startswith("The tool ran and returned")
+    assert "hunter2" not in str(result.data)
+
+
+def test_a_child_with_a_name_that_is_none_is_refused_before_the_dispatch(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("delegate")))
+        with pytest.raises(turnwal.TurnwalError, match="the id is empty"):
+            call.child(sessions, "")
+        assert not call.dispatched
+
+
+def test_only_a_dispatched_call_waits_for_a_late_answer(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("render")))
+        with pytest.raises(Refused, match="never dispatched"):
+            call.suspend()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwal.core.errors import CallerError, TurnwalError
+from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer
 from turnwal.session.approval import Approval
@@ -17,6 +17,7 @@ from turnwal.session.guard import needs_dispatch
 from turnwal.session.parallel import arun_calls, run_calls
 from turnwal.session.repetition import Repetition
 from turnwal.session.tools import Hints, Parts, Ready, Tools, prepare
+from turnwal.store.names import check_id
 
 if TYPE_CHECKING:
     from turnwal.session.session import Session
@@ -94,6 +95,8 @@ class Call(Approval, Repetition):
     ) -> Event:
         """Append the result; the caller waits for the barrier."""
         with self._session.order:
+            if metadata is not None and metadata.get("synthetic") is True:
+                raise self._refusal("it is a real one", "only turnwal marks a result as synthetic")
             if needs_dispatch(self._check_unanswered()) and not self._found.attempts:
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.reject(text)`")
             data = self._answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
@@ -118,7 +121,7 @@ class Call(Approval, Repetition):
             data = self._answer(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
             try:
                 self._session.check("tool_result", data, run=self.run_name)
-            except CallerError as problem:
+            except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
                 told = not_kept(outcome, problem)
             return self.note_result(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
 
@@ -152,8 +155,13 @@ class Call(Approval, Repetition):
         Dispatches the call with the child's id, and entering waits until that is durable, so a lost parent always
         says which child it had (F33). Answer the call with `result` when the child is done.
         """
-        self._child = {"session": id}
-        self.note_dispatch()
+        check_id(id)
+        with self._session.order:
+            self._child = {"session": id}
+            try:
+                self.note_dispatch()
+            finally:
+                self._child = None
         head = self._session.head
         parent = {"session": self._session.id, "seq": head.count - 1, "head": head.hash}
         return store.session(id, parent=parent, after=self._session, **options)

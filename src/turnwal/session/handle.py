@@ -55,6 +55,10 @@ class Handle:
         """The idempotency key: equal where the history up to the request is equal; pass it to whoever does the work."""
         return self._found.idempotency_key
 
+    def asked_anew(self, found: Found) -> None:
+        """Take in that a later version of the message asks for the call, with what it says now."""
+        self._found.ask(found.id, found.name, found.arguments, free_text=found.free_text)
+
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""
         self._found.take(event)

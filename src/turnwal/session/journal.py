@@ -14,6 +14,7 @@ Does not: know what a turn is. Whoever does hands in an `observe` that sees ever
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -124,7 +125,7 @@ class Journal:
         """
         self._check_process()
         if self._redact is not None and redact:
-            data = self._redact(dict(data))
+            data = self._redact(deepcopy(dict(data)))
         with self.order:
             entries = self._entries
             head = entries[-1].head if entries else self._durable
@@ -153,7 +154,7 @@ class Journal:
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
         """Return if `append` would take the event; raise what it would raise, with nothing changed."""
         if self._redact is not None:
-            data = self._redact(dict(data))
+            data = self._redact(deepcopy(dict(data)))
         make(draft(type, data, run=run, time=0, ignorable=False, head=self.head))
 
     def make_room(self) -> None:
@@ -161,10 +162,11 @@ class Journal:
 
         Over the bound it is a barrier. Under a running event loop, which a barrier would stop, it raises `OverLimit`.
         """
-        if self._pending_bytes < PENDING_BYTES_MAX and len(self._entries) < PENDING_EVENTS_MAX:
+        pending = self.head.count - self._durable.count
+        if self._pending_bytes < PENDING_BYTES_MAX and pending < PENDING_EVENTS_MAX:
             return
         if loop_is_running():
-            message = f"{self._pending_bytes:,} bytes in {len(self._entries):,} events are not yet durable"
+            message = f"{self._pending_bytes:,} bytes in {pending:,} events are not yet durable"
             raise OverLimit(message, action="append", hint="`await session.aflush()` now and then")
         self.flush()
 

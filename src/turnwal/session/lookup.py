@@ -1,5 +1,6 @@
 """What a session's log says of one call, and finding that in a stored session."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,8 +15,8 @@ from turnwal.core.values import (
     attempt_of,
     decision_of,
     id_of,
+    is_synthetic,
     name_of,
-    object_of,
     text_of,
 )
 from turnwal.store.protocol import Record, Store
@@ -48,6 +49,11 @@ class Found:
     outcomes: list[Event] = field(default_factory=list)
     """Oldest first."""
 
+    def ask(self, id: str, name: str | None, arguments: str | None, *, free_text: bool) -> None:
+        """Take in what a later version of the message says; once dispatched, a call stays what it was."""
+        if not self.attempts:
+            self.id, self.name, self.arguments, self.free_text = id, name, arguments, free_text
+
     def take(self, event: Event) -> None:
         """Take in the next event about the call."""
         data = event.data
@@ -74,8 +80,7 @@ class Found:
     @property
     def lost(self) -> bool:
         """Whether its result only stands in for one that was lost."""
-        metadata = {} if self.result is None else object_of(self.result.data, "metadata") or {}
-        return metadata.get("synthetic") is True or "risk" in metadata
+        return self.result is not None and is_synthetic(self.result.data)
 
 
 def find(store: Store, session: str, key: str) -> Found:
@@ -94,13 +99,26 @@ def find(store: Store, session: str, key: str) -> Found:
             found = _asked(record, packed) if record.event.seq == keys.seq_of(packed) else None
             if found is None:
                 break
-            for event in reversed(later):
-                found.take(event)
+            _take_all(found, reversed(later), record.event.seq)
             return found
-        if record.event.data.get("call") == key and record.event.type in ABOUT_CALLS:
+        data = record.event.data
+        if "completes" in data or (data.get("call") == key and record.event.type in ABOUT_CALLS):
             later.append(record.event)
     hint = "`turnwal show` lists the calls of a session with their keys"
     raise CallNotFound(f"nothing asks for the call {key}", action="find", subject=session, hint=hint)
+
+
+def _take_all(found: Found, events: Iterable[Event], asked_at: int) -> None:
+    """Take in what came after the line that asks, later versions of that message included."""
+    versions = {asked_at}
+    for event in events:
+        if event.type == "assistant_message":
+            part = dict(asking_parts(event)).get(keys.index_of(found.key))
+            if event.run == found.run and event.data.get("completes") in versions and part is not None:
+                versions.add(event.seq)
+                found.ask(id_of(part), name_of(part), arguments_of(part), free_text=part.get("format") == "text")
+        else:
+            found.take(event)
 
 
 def _asked(record: Record, packed: int) -> Found | None:

@@ -304,7 +304,7 @@ class Session:
         """Return a handle of any call of the session. Raises `InvalidName` and `CallNotFound`."""
         self.flush()
         found = find(self._store, self.id, key)
-        return self.handle(found)
+        return self._handles.get(found.key) or self.handle(found)
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
@@ -351,6 +351,8 @@ class Session:
             handle = self._handles.get(found.key)
             if handle is None:
                 handle = self._handles[found.key] = Call(self, found)
+            else:
+                handle.asked_anew(found)
             return handle
 
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
@@ -359,6 +361,7 @@ class Session:
 
     async def adurably(self, note: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `durably`, without stopping the event loop."""
+        self.make_room()
         noted = note(*args, **kwargs)
         await self.aflush()
         return noted

@@ -153,6 +153,7 @@ class Step:
 
     async def __aenter__(self) -> Self:
         """Begin the step."""
+        self._session.make_room()
         begun = self._seq >= 0
         try:
             self.note_begin()

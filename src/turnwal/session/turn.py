@@ -182,6 +182,7 @@ class Turn:
 
     async def __aenter__(self) -> Self:
         """Begin the turn."""
+        self._session.make_room()
         return self.begin()
 
     async def __aexit__(
