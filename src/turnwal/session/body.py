@@ -69,11 +69,13 @@ def not_kept(outcome: Outcome, problem: Exception) -> Told:
     # what an error that is not ours says may be the very text that was to be kept out
     code = problem.code if isinstance(problem, TurnwalError) else type(problem).__name__
     why = problem.message if isinstance(problem, TurnwalError) else f"{code} was raised"
-    if outcome.error is not None:
+    if outcome.unknown is not None:
+        text = f"{type(outcome.unknown).__name__}; what it said could not be recorded: {why}."
+    elif outcome.error is not None:
         text = f"The tool raised {type(outcome.error).__name__}; what it said could not be recorded: {why}."
     else:
         text = f"The tool ran and returned, but its value could not be recorded: {why}."
-    return Told(parts_of(text), outcome.error is not None, {"unrecorded": code})
+    return Told(parts_of(text), outcome.error is not None or outcome.unknown is not None, {"unrecorded": code})
 
 
 def said(error: BaseException) -> str:

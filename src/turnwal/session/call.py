@@ -16,7 +16,7 @@ from turnwal.session.body import Outcome, not_kept, said, tell
 from turnwal.session.guard import needs_dispatch
 from turnwal.session.parallel import arun_calls, run_calls
 from turnwal.session.repetition import Repetition
-from turnwal.session.tools import Hints, Parts, Ready, Tools, prepare
+from turnwal.session.tools import Hints, Parts, Ready, Tools, parts_of, prepare
 from turnwal.store.names import check_id
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Call(Approval, Repetition):
     def prepare(self, tools: Tools) -> Ready | str:
         """Find the tool and fit the arguments to it; text for the model where that fails. Nothing is written."""
         self._check_dispatchable()
+        self._check_arguments()
         return prepare(tools, self.name, self.arguments, free_text=self.free_text)
 
     # The two halves, for adapters
@@ -114,7 +115,7 @@ class Call(Approval, Repetition):
     def record(self, outcome: Outcome, started: float) -> Event:
         """Append what a body came to; `started` is the monotonic time it began at."""
         if outcome.unknown is not None:
-            return self._note_unknown(said(outcome.unknown))
+            return self._note_unknown(outcome)
         told = tell(outcome)
         duration_ms = round((time.monotonic() - started) * 1000)
         with self._session.order:
@@ -135,7 +136,7 @@ class Call(Approval, Repetition):
         """As `record_interruption`; the caller waits for the barrier."""
         with suppress(TurnwalError), self._session.order:
             if not self.answered and self.dispatched:
-                self._note_unknown("")
+                self._note_unknown(Outcome())
 
     # Sub-agents
 
@@ -166,13 +167,17 @@ class Call(Approval, Repetition):
         parent = {"session": self._session.id, "seq": head.count - 1, "head": head.hash}
         return store.session(id, parent=parent, after=self._session, **options)
 
-    def _note_unknown(self, detail: str) -> Event:
+    def _note_unknown(self, outcome: Outcome) -> Event:
         with self._session.order:
             scan = self._session.scan
             run = scan.run(self.run_name)
             state = self._check_unanswered()
-            repair = answer(scan, run, state.turn or run.outside, state, interrupted=False)
-            data = dict(repair.data)
-            if detail:
-                data["parts"] = [*data["parts"], {"type": "text", "content": detail}]
+            plain = answer(scan, run, state.turn or run.outside, state, interrupted=False).data
+            data = plain
+            if outcome.unknown is not None:
+                data = plain | {"parts": [*plain["parts"], *parts_of(said(outcome.unknown))]}
+                try:
+                    self._session.check("tool_result", data, run=self.run_name)
+                except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
+                    data = plain | {"parts": [*plain["parts"], *not_kept(outcome, problem).parts]}
             return self._session.note("tool_result", data, run=self.run_name)

@@ -119,6 +119,11 @@ class Handle:
             raise self._refusal(why, "a call gets one result; `settle` records what is learnt later")
         return state
 
+    def _check_arguments(self) -> None:
+        if self._found.redacted:
+            hint = "what the model wrote is known only to the process that recorded it"
+            raise self._refusal("its arguments are redacted in the log, so no tool may be given them", hint)
+
     def _check_dispatchable(self) -> None:
         self._check_unanswered()
         if not self._session.has_open_turn(self.run_name):

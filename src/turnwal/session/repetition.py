@@ -76,6 +76,7 @@ class Repetition(Handle):
 
     def _prepare_again(self, tools: Tools) -> Ready:
         self._check_repeatable()
+        self._check_arguments()
         ready = prepare(tools, self.name, self.arguments, free_text=self.free_text)
         if isinstance(ready, str):
             raise self._refusal(ready, "pass the tool that the call names")
