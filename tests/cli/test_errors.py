@@ -276,3 +276,12 @@ def test_rich_is_imported_for_terminals_alone(world: World) -> None:
     for verb in (["ls"], ["show", "crashed"], ["plan", "crashed"], ["recover", "crashed"], ["verify", "crashed"]):
         result = subprocess.run([sys.executable, "-c", script, *verb], capture_output=True, check=False, timeout=30)
         assert result.returncode == 0, result.stderr
+
+
+def test_turnwal_alone_shows_how_it_is_used() -> None:
+    result = run()
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: ")
+    assert "\\n" not in result.stderr
+    assert "recover" in result.stderr

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -124,11 +125,9 @@ def test_an_interrupt_while_the_session_is_given_up_does_not_leave_it_held(tmp_p
         take_turn(session)
 
 
-class InterruptedPool:
-    """A pool in whose `submit` Ctrl-C comes: asyncio raises the second one wherever the loop's thread is."""
-
-    def submit(self, *_: object) -> None:
-        raise KeyboardInterrupt
+def interrupted(_: Callable[[], Any]) -> NoReturn:
+    """A thread that is never started: Ctrl-C came first."""
+    raise KeyboardInterrupt
 
 
 def test_an_interrupt_while_an_async_block_is_left_does_not_leave_the_session_held(
@@ -137,7 +136,7 @@ def test_an_interrupt_while_an_async_block_is_left_does_not_leave_the_session_he
     async def leave() -> None:
         async with Sessions(FileStore(tmp_path)).session("s") as session:
             take_turn(session)
-            monkeypatch.setattr("turnwal.session.session.barrier_pool", InterruptedPool)
+            monkeypatch.setattr("turnwal.session.session.in_thread", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(leave())

@@ -380,3 +380,298 @@ def test_only_declared_hints_are_believed() -> None:
         hints = {"hints": {"read_only": True}, "hints_from": {"read_only": source}}
         log.append("tool_call", {"call": "1.0", "id": "a", "name": "look"} | hints)
         assert plan(log).lost_calls()[0].data["metadata"]["retry"] == retry
+
+
+# --- what a message finally asks for
+
+
+@pytest.mark.parametrize("partial", ['{"order":1}', '{"ord'])
+def test_f07_a_completed_message_runs_what_it_finally_asks_for(sessions: Sessions, partial: str) -> None:
+    part = {"type": "tool_call", "id": "a", "name": "pay", "arguments": partial}
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(reply(part, complete=False))
+        seq = len(session) - 1
+        (call,) = step.assistant(reply(part | {"arguments": '{"order":17}'}, completes=seq))
+        assert call.arguments == '{"order":17}'
+        (result,) = step.run([call], TOOLS)
+    with sessions.session("s") as session:
+        assert session.call(f"{seq}.0").arguments == '{"order":17}'
+    assert text_of(result) == '{"paid":17}'
+
+
+# --- an export that waits for its owner
+
+
+def test_an_export_that_waited_for_the_owner_says_what_the_owner_left(tmp_path: Any, monkeypatch: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    (call,) = step.assistant(reply(asks("pay")))
+    session.flush()
+    claim = sessions.store.claim
+
+    def claim_late(*arguments: Any, **options: Any) -> Any:
+        call.run(TOOLS)
+        session.close()
+        return claim(*arguments, **options)
+
+    monkeypatch.setattr(sessions.store, "claim", claim_late)
+    lines = list(sessions.export("s"))
+    assert not plan(turnwal.Log.read(lines))
+    assert len(lines) == len(stored(sessions, "s"))
+
+
+# --- results that are real
+
+
+def test_a_real_result_is_never_repeated_whatever_its_metadata_says(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("pay")))
+        call.dispatch()
+        with pytest.raises(Refused, match="real one"):
+            call.result("paid", metadata={"synthetic": True})
+        call.result("paid", metadata={"risk": "low"})
+        with pytest.raises(Refused, match="real one"):
+            call.retry(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("type", "data"),
+    [
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "attempt": 2}),
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "metadata": {"rejected": True}}),
+        ("tool_result", {"call": "4.0", "id": "a", "parts": [], "metadata": {"synthetic": True}}),
+        ("tool_call", {"call": "4.0", "id": "a", "attempt": 2}),
+        ("tool_outcome", {"call": "99.0", "outcome": "happened"}),
+        ("tool_outcome", {"call": "4.0", "outcome": "happened"}),
+        ("tool_outcome", {"id": "a", "outcome": "happened"}),
+    ],
+)
+def test_f07_no_field_talks_a_raw_record_past_the_guard(sessions: Sessions, type: str, data: dict[str, Any]) -> None:
+    def work(session: Session, _call: Any, _other: Any) -> None:
+        with pytest.raises(Refused):
+            session.append(type, data)
+
+    in_a_step(sessions, work)
+
+
+# --- subscribers, redaction
+
+
+def test_a_subscriber_that_stopped_listening_stops_nobody(sessions: Sessions) -> None:
+    async def main() -> None:
+        async with sessions.session("s") as session:
+            session.subscribe()
+            for _ in range(3):
+                for n in range(5_000):
+                    session.append("x.note", {"n": n})
+                await session.aflush()
+
+    asyncio.run(main())
+    assert len(stored(sessions, "s")) == 15_001
+
+
+def test_f37_a_redaction_in_place_touches_neither_the_tool_nor_the_callers_object(sessions: Sessions) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        for part in data.get("parts", []):
+            part["arguments"] = '{"card":"***"}'
+        data.pop("secret", None)
+        return data
+
+    got: list[str] = []
+
+    def use(card: str) -> None:
+        got.append(card)
+
+    mine = {"secret": 1, "parts": [{"type": "x"}]}
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.run(step.assistant(reply(asks("use", card="4111"))), {"use": use})
+        session.append("x.note", mine)
+
+    assert got == ["4111"]
+    assert mine == {"secret": 1, "parts": [{"type": "x"}]}
+
+
+def test_f37_a_result_that_redaction_fails_on_is_recorded_as_a_tool_that_ran(sessions: Sessions) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        if "hunter2" in str(data):
+            raise ValueError("hunter2 cannot be masked")
+        return data
+
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        (result,) = step.run(step.assistant(reply(asks("tell"))), {"tell": lambda: "hunter2"})
+
+    assert text_of(result).startswith("The tool ran and returned")
+    assert "hunter2" not in str(result.data)
+
+
+def test_a_child_with_a_name_that_is_none_is_refused_before_the_dispatch(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("delegate")))
+        with pytest.raises(turnwal.TurnwalError, match="the id is empty"):
+            call.child(sessions, "")
+        assert not call.dispatched
+
+
+def test_only_a_dispatched_call_waits_for_a_late_answer(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("render")))
+        with pytest.raises(Refused, match="never dispatched"):
+            call.suspend()
+
+
+# --- what stands inside damage is never read
+
+
+def hole(path: Any, line: int) -> None:
+    """Turn a line into NULs, as a power loss leaves one page of a batch."""
+    lines = path.read_bytes().split(b"\n")
+    lines[line] = b"\0" * len(lines[line])
+    path.write_bytes(b"\n".join(lines))
+
+
+@pytest.mark.parametrize("decision", ["granted", "denied"])
+def test_f28_a_decision_inside_damage_decides_nothing(tmp_path: Any, decision: str) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    ask(sessions)
+    session = sessions.session("s").open()
+    session.append("x.note", {})
+    session.append("approval_response", {"call": "4.0", "id": "k", "decision": decision})
+    session.flush()
+    line = session.head.count - 2
+    die(session)
+    hole(tmp_path / "s.jsonl", line)
+
+    with sessions.session("s") as session:
+        (call,) = session.waiting()
+        with session.turn(resumes="4.0"), pytest.raises(Refused, match="approval is pending"):
+            call.run(TOOLS)
+        call.grant(by="ada")
+        with session.turn(resumes="4.0") as turn:
+            assert turn.resumed is not None
+            turn.resumed.run(TOOLS)
+
+
+def test_a_result_inside_damage_keeps_no_call_from_being_repeated(tmp_path: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    (call,) = step.assistant(reply(asks("pay", order=7)))
+    session.flush()
+    line = session.head.count
+    session.append("x.note", {})
+    call.note_dispatch()
+    call.note_result("paid")
+    session.flush()
+    die(session)
+    hole(tmp_path / "s.jsonl", line)
+
+    with sessions.session("s") as session:
+        assert session.recovered is not None
+        assert session.recovered.lost_calls()[0].data["metadata"]["risk"] == "tool_outcome_unknown"
+        assert session.call("4.0").retry(TOOLS).data["outcome"] == "happened"
+
+
+# --- redaction
+
+
+def stars(data: dict[str, Any]) -> dict[str, Any]:
+    for part in data.get("parts", []):
+        if part.get("type") == "tool_call":
+            part["arguments"] = '{"order":"***"}'
+    return data
+
+
+def test_f37_redaction_never_makes_two_calls_one(sessions: Sessions) -> None:
+    with sessions.session("s", redact=stars) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.run(step.assistant(reply(asks("pay", order=1))), TOOLS)
+        before = session.head
+        with pytest.raises(Refused, match="two different calls"):
+            step.assistant(reply(asks("pay", order=2)))
+        assert session.head == before
+        assert step.assistant(reply(asks("pay", order=1))) == []
+
+
+def test_f37_a_call_with_redacted_arguments_runs_in_no_later_process(sessions: Sessions) -> None:
+    with sessions.session("s", redact=stars) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(reply(asks("pay", order=1)))[0].ask("pay?")
+    with sessions.session("s") as session:
+        call = session.call("4.0")
+        call.grant(by="ada")
+        with session.turn(resumes="4.0"), pytest.raises(Refused, match="redacted"):
+            call.run(TOOLS)
+
+
+# --- lost answers that cannot say why
+
+
+@pytest.mark.parametrize("text", ["hunter2", "x" * (65 * 1024 * 1024)], ids=["redacted", "huge"])
+def test_f16_a_lost_answer_is_unknown_whatever_it_says_and_its_siblings_keep_theirs(text: str) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        if "hunter2" in str(data)[:10_000]:
+            raise ValueError("no")
+        return data
+
+    def lose() -> None:
+        raise turnwal.OutcomeUnknown(text)
+
+    sessions = Sessions(MemoryStore())
+    parts = [asks("pay", "a", order=1), asks("lose", "b"), asks("pay", "c", order=3)]
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        told = step.run(step.assistant(reply(*parts)), TOOLS | {"lose": lose}, parallel=True)
+    assert [result.data.get("metadata", {}).get("risk") for result in told] == [None, "tool_outcome_unknown", None]
+    assert "could not be recorded" in text_of(told[1])
+
+    with sessions.session("s", redact=redact) as session:
+        outcome = session.call("4.1").retry({"lose": lose})
+    assert outcome.data["outcome"] == "unknown"
+    assert "ran and returned" not in text_of(outcome)
+
+
+# --- the rest
+
+
+def test_a_listener_that_stopped_costs_the_writer_nothing(sessions: Sessions) -> None:
+    with sessions.session("s") as session:
+        for event in session.subscribe(since=0):
+            assert event.seq == 0
+            break
+        for _ in range(300):
+            session.append("x.note", {})
+            session.flush()
+        assert session._journal is not None
+        assert not session._journal._entries
+
+
+def test_a_declaration_that_is_none_is_refused(sessions: Sessions) -> None:
+    with sessions.session("s") as session:
+        with pytest.raises(Refused, match="unknown"):
+            session.turn(user="go", dispatch="durabel")
+        with session.turn(user="go") as turn, pytest.raises(Refused, match="unknown"):
+            turn.step(dispatch="sometimes")
+
+
+def test_a_barrier_that_was_broken_off_before_its_write_is_found() -> None:
+    session = Sessions(MemoryStore()).session("s").open()
+    session.append("x.note", {})
+    journal = session._journal
+    assert journal is not None
+    journal._taken += 1
+    with pytest.raises(turnwal.TurnwalError, match="did not come to its end"):
+        session.flush()
+    session.close()
+
+
+def test_a_granted_call_that_was_dispatched_does_not_outlive_its_turn() -> None:
+    log = turnwal.Log()
+    log.append("turn_start", {"turn": 1})
+    log.append("assistant_message", {"parts": [asks("pay", "a")]})
+    log.append("approval_request", {"call": "1.0", "id": "a"})
+    log.append("approval_response", {"call": "1.0", "id": "a", "decision": "granted"})
+    log.append("tool_call", {"call": "1.0", "id": "a"})
+    log.append("turn_end", {"turn": 1})
+    log.append("turn_start", {"turn": 2})
+    log.append("tool_result", {"id": "a", "parts": []})
+
+    assert {"dangling_call", "orphan_result"} <= {finding.code for finding in plan(log).findings}
+    assert "granted" not in plan(log).repairs[-1].data

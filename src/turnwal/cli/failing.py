@@ -25,6 +25,10 @@ def failed(error: BaseException, *, as_json: bool) -> int:
         return exits.CTRL_C
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else exits.ERROR
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        with suppress(OSError, ValueError):
+            _write(error.format_message())
+        return exits.USAGE
     fields, code = _described(error)
     with suppress(OSError, ValueError):
         _write(dump({"error": fields}) if as_json else _told(fields))

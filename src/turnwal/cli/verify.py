@@ -78,5 +78,5 @@ def _print(name: str, found: "Report") -> None:
         screen.line(
             f"interrupted work: the turn that began at seq {seqs_text(found.open_turns)} is open; that is no damage"
         )
-    if found.gap is None:
+    if found.intact:
         screen.line(("intact", "green") if found.events else "empty: it never began")

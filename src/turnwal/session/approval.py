@@ -33,7 +33,7 @@ class Approval(Handle):
             self._session.note("tool_suspended", self._named(), run=self.run_name)
 
     def suspend(self) -> Event:
-        """Record durably that the answer comes later; `session.call(key).result(…)` gives it, in any process."""
+        """Record durably that the answer of a dispatched call comes later, by `session.call(key).result(…)`."""
         return self._session.durably(self._note_suspension)
 
     async def asuspend(self) -> Event:
@@ -62,6 +62,8 @@ class Approval(Handle):
     def _note_suspension(self) -> Event:
         with self._session.order:
             self._check_unanswered()
+            if not self._found.attempts:
+                raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.ask(question)`")
             return self._session.note("tool_suspended", self._named(), run=self.run_name)
 
     def _note_grant(self, by: str) -> Event:

@@ -3,7 +3,7 @@
 import contextvars
 from typing import Any, NamedTuple
 
-from turnwal.core.errors import CallerError, OutcomeUnknown
+from turnwal.core.errors import CallerError, OutcomeUnknown, TurnwalError
 from turnwal.session.tools import Parts, Ready, is_async, parts_of
 
 
@@ -64,13 +64,18 @@ def tell(outcome: Outcome) -> Told:
         return not_kept(outcome, problem)
 
 
-def not_kept(outcome: Outcome, problem: CallerError) -> Told:
+def not_kept(outcome: Outcome, problem: Exception) -> Told:
     """What is recorded instead of what the log cannot hold: that the tool ran, and why there is no more."""
-    if outcome.error is not None:
-        text = f"The tool raised {type(outcome.error).__name__}; what it said could not be recorded: {problem.message}."
+    # what an error that is not ours says may be the very text that was to be kept out
+    code = problem.code if isinstance(problem, TurnwalError) else type(problem).__name__
+    why = problem.message if isinstance(problem, TurnwalError) else f"{code} was raised"
+    if outcome.unknown is not None:
+        text = f"{type(outcome.unknown).__name__}; what it said could not be recorded: {why}."
+    elif outcome.error is not None:
+        text = f"The tool raised {type(outcome.error).__name__}; what it said could not be recorded: {why}."
     else:
-        text = f"The tool ran and returned, but its value could not be recorded: {problem.message}."
-    return Told(parts_of(text), outcome.error is not None, {"unrecorded": problem.code})
+        text = f"The tool ran and returned, but its value could not be recorded: {why}."
+    return Told(parts_of(text), outcome.error is not None or outcome.unknown is not None, {"unrecorded": code})
 
 
 def said(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwal.core.errors import CallerError, TurnwalError
+from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer
 from turnwal.session.approval import Approval
@@ -16,7 +16,8 @@ from turnwal.session.body import Outcome, not_kept, said, tell
 from turnwal.session.guard import needs_dispatch
 from turnwal.session.parallel import arun_calls, run_calls
 from turnwal.session.repetition import Repetition
-from turnwal.session.tools import Hints, Parts, Ready, Tools, prepare
+from turnwal.session.tools import Hints, Parts, Ready, Tools, parts_of, prepare
+from turnwal.store.names import check_id
 
 if TYPE_CHECKING:
     from turnwal.session.session import Session
@@ -46,6 +47,7 @@ class Call(Approval, Repetition):
     def prepare(self, tools: Tools) -> Ready | str:
         """Find the tool and fit the arguments to it; text for the model where that fails. Nothing is written."""
         self._check_dispatchable()
+        self._check_arguments()
         return prepare(tools, self.name, self.arguments, free_text=self.free_text)
 
     # The two halves, for adapters
@@ -94,6 +96,8 @@ class Call(Approval, Repetition):
     ) -> Event:
         """Append the result; the caller waits for the barrier."""
         with self._session.order:
+            if metadata is not None and metadata.get("synthetic") is True:
+                raise self._refusal("it is a real one", "only turnwal marks a result as synthetic")
             if needs_dispatch(self._check_unanswered()) and not self._found.attempts:
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.reject(text)`")
             data = self._answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
@@ -111,14 +115,14 @@ class Call(Approval, Repetition):
     def record(self, outcome: Outcome, started: float) -> Event:
         """Append what a body came to; `started` is the monotonic time it began at."""
         if outcome.unknown is not None:
-            return self._note_unknown(said(outcome.unknown))
+            return self._note_unknown(outcome)
         told = tell(outcome)
         duration_ms = round((time.monotonic() - started) * 1000)
         with self._session.order:
             data = self._answer(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
             try:
                 self._session.check("tool_result", data, run=self.run_name)
-            except CallerError as problem:
+            except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
                 told = not_kept(outcome, problem)
             return self.note_result(told.parts, is_error=told.is_error, duration_ms=duration_ms, metadata=told.metadata)
 
@@ -132,7 +136,7 @@ class Call(Approval, Repetition):
         """As `record_interruption`; the caller waits for the barrier."""
         with suppress(TurnwalError), self._session.order:
             if not self.answered and self.dispatched:
-                self._note_unknown("")
+                self._note_unknown(Outcome())
 
     # Sub-agents
 
@@ -152,19 +156,28 @@ class Call(Approval, Repetition):
         Dispatches the call with the child's id, and entering waits until that is durable, so a lost parent always
         says which child it had (F33). Answer the call with `result` when the child is done.
         """
-        self._child = {"session": id}
-        self.note_dispatch()
+        check_id(id)
+        with self._session.order:
+            self._child = {"session": id}
+            try:
+                self.note_dispatch()
+            finally:
+                self._child = None
         head = self._session.head
         parent = {"session": self._session.id, "seq": head.count - 1, "head": head.hash}
         return store.session(id, parent=parent, after=self._session, **options)
 
-    def _note_unknown(self, detail: str) -> Event:
+    def _note_unknown(self, outcome: Outcome) -> Event:
         with self._session.order:
             scan = self._session.scan
             run = scan.run(self.run_name)
             state = self._check_unanswered()
-            repair = answer(scan, run, state.turn or run.outside, state, interrupted=False)
-            data = dict(repair.data)
-            if detail:
-                data["parts"] = [*data["parts"], {"type": "text", "content": detail}]
+            plain = answer(scan, run, state.turn or run.outside, state, interrupted=False).data
+            data = plain
+            if outcome.unknown is not None:
+                data = plain | {"parts": [*plain["parts"], *parts_of(said(outcome.unknown))]}
+                try:
+                    self._session.check("tool_result", data, run=self.run_name)
+                except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
+                    data = plain | {"parts": [*plain["parts"], *not_kept(outcome, problem).parts]}
             return self._session.note("tool_result", data, run=self.run_name)

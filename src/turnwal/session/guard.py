@@ -12,11 +12,13 @@ from turnwal.core.errors import Refused
 from turnwal.core.pairing import anything, matches
 from turnwal.core.recovery import owed_calls
 from turnwal.core.scan import Scan
-from turnwal.core.values import attempt_of, id_of, object_of
+from turnwal.core.values import attempt_of, id_of, is_synthetic
 
 _OWN: Final = frozenset({"session_start", "session_resume", "session_fork", "session_copied", "damage"})
 _STRUCTURE: Final = frozenset({"turn_start", "turn_end", "step_start", "step_end"})
-_CALLS: Final = frozenset({"tool_call", "tool_result", "tool_suspended", "approval_request", "approval_response"})
+_CALLS: Final = frozenset(
+    {"tool_call", "tool_result", "tool_outcome", "tool_suspended", "approval_request", "approval_response"}
+)
 
 GUARDED: Final = _OWN | _STRUCTURE | _CALLS
 """The types that are looked at here."""
@@ -28,7 +30,13 @@ def check_fits(scan: Scan, type: str, data: Mapping[str, Any], run: str) -> None
         raise _refusal("only turnwal itself writes it", type, "leave it out")
     if type in _STRUCTURE:
         _check_structure(scan.run(run), type, data)
-    elif attempt_of(data) == 1 and data.get("replace") is None:
+    elif type == "tool_outcome":
+        _check_outcome(scan, run, type, data)
+    elif data.get("replace") is None:
+        if type == "tool_call" and attempt_of(data) > 1:
+            raise _refusal("only `call.retry` repeats a call", type, "`session.call(key).retry(tools)`")
+        if is_synthetic(data):
+            raise _refusal("only turnwal says that a result stands in for a lost one", type, "leave `synthetic` out")
         _check_call(scan.run(run), type, data)
 
 
@@ -70,21 +78,22 @@ def _check_call(run: Run, type: str, data: Mapping[str, Any]) -> None:
         if call is None and type != "tool_call":
             raise _refusal(f"no open call has the id {id_of(data)!r}", type, "name the call with `call`")
     if call is not None:
-        _check_state(call, type, data)
+        _check_state(call, type)
 
 
-def _check_state(call: Call, type: str, data: Mapping[str, Any]) -> None:
+def _check_outcome(scan: Scan, run: str, type: str, data: Mapping[str, Any]) -> None:
+    key, known = keys.parse(data.get("call")), scan.run(run).known
+    if key is None:
+        raise _refusal("an outcome names its call by key", type, "`session.call(key).settle(outcome)`")
+    if not known.get(key) and (key in known or keys.seq_of(key) >= (scan.first_seq or 0)):
+        raise _refusal(f"the call {data['call']!r} has no result", type, "an outcome is learnt after a result")
+
+
+def _check_state(call: Call, type: str) -> None:
     key = keys.text(call.key)
-    rejected = (object_of(data, "metadata") or {}).get("rejected") is True
     if type == "tool_call" and call.dispatched is not None and call.waiting is None:
         raise _refusal(f"the call {key} was dispatched already", type, "a call runs once")
-    if (
-        type == "tool_result"
-        and call.dispatched is None
-        and call.waiting is None
-        and not rejected
-        and needs_dispatch(call)
-    ):
+    if type == "tool_result" and call.dispatched is None and call.waiting is None and needs_dispatch(call):
         why = f"the call {key} was never dispatched, in a turn that declares durable dispatches"
         raise _refusal(why, type, "`call.dispatch()` first, or `call.reject(text)`")
     if type == "approval_response" and call.question != "pending" and call.turn is not None:

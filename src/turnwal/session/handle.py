@@ -55,6 +55,10 @@ class Handle:
         """The idempotency key: equal where the history up to the request is equal; pass it to whoever does the work."""
         return self._found.idempotency_key
 
+    def asked_anew(self, found: Found) -> None:
+        """Take in that a later version of the message asks for the call, with what it says now."""
+        self._found.ask(found.id, found.name, found.arguments, free_text=found.free_text)
+
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""
         self._found.take(event)
@@ -114,6 +118,11 @@ class Handle:
             why = "it has a result already" if self.answered else "its turn has ended"
             raise self._refusal(why, "a call gets one result; `settle` records what is learnt later")
         return state
+
+    def _check_arguments(self) -> None:
+        if self._found.redacted:
+            hint = "what the model wrote is known only to the process that recorded it"
+            raise self._refusal("its arguments are redacted in the log, so no tool may be given them", hint)
 
     def _check_dispatchable(self) -> None:
         self._check_unanswered()

@@ -103,7 +103,7 @@ def _state(opening: Opening, planned: Plan, *, owned: bool, waits: bool) -> tupl
     if owned:
         return "open", ""
     if gap is not None:
-        return "interrupted", f"a tail of {gap.length:,} bytes is torn"
+        return "interrupted", f"a tail of {gap.length:,} bytes is no record ({gap.kind})"
     if planned:
         return "interrupted", ""
     return "waiting" if waits else "clean", ""

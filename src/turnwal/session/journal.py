@@ -13,7 +13,8 @@ Does not: know what a turn is. Whoever does hands in an `observe` that sees ever
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -76,7 +77,6 @@ class Journal:
         self._closed = False
         self._given_up = False
         self._listeners: list[Callable[[], None]] = []
-        self._cursors: list[Callable[[], int]] = []
 
     @property
     def head(self) -> Head:
@@ -124,7 +124,7 @@ class Journal:
         """
         self._check_process()
         if self._redact is not None and redact:
-            data = self._redact(dict(data))
+            data = self._redact(deepcopy(dict(data)))
         with self.order:
             entries = self._entries
             head = entries[-1].head if entries else self._durable
@@ -153,7 +153,7 @@ class Journal:
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
         """Return if `append` would take the event; raise what it would raise, with nothing changed."""
         if self._redact is not None:
-            data = self._redact(dict(data))
+            data = self._redact(deepcopy(dict(data)))
         make(draft(type, data, run=run, time=0, ignorable=False, head=self.head))
 
     def make_room(self) -> None:
@@ -161,10 +161,11 @@ class Journal:
 
         Over the bound it is a barrier. Under a running event loop, which a barrier would stop, it raises `OverLimit`.
         """
-        if self._pending_bytes < PENDING_BYTES_MAX and len(self._entries) < PENDING_EVENTS_MAX:
+        pending = self.head.count - self._durable.count
+        if self._pending_bytes < PENDING_BYTES_MAX and pending < PENDING_EVENTS_MAX:
             return
         if loop_is_running():
-            message = f"{self._pending_bytes:,} bytes in {len(self._entries):,} events are not yet durable"
+            message = f"{self._pending_bytes:,} bytes in {pending:,} events are not yet durable"
             raise OverLimit(message, action="append", hint="`await session.aflush()` now and then")
         self.flush()
 
@@ -211,13 +212,12 @@ class Journal:
         self._wake()
 
     def _trim(self) -> None:
-        """Forget entries that are durable and that every subscriber has heard."""
+        """Forget entries that are durable."""
         with self.order:
             entries, durable = self._entries, self._durable.count
-            keep = min(durable, *(cursor() for cursor in self._cursors)) if self._cursors else durable
-            while entries and entries[0].event.seq < keep:
+            while entries and entries[0].event.seq < durable:
                 entries.popleft()
-            self._pending_bytes = sum(len(entry.line) for entry in entries if entry.event.seq >= durable)
+            self._pending_bytes = sum(len(entry.line) for entry in entries)
 
     def check_open(self) -> None:
         """Return if an append would be accepted; raise what it would raise otherwise."""
@@ -258,27 +258,17 @@ class Journal:
 
     # Subscribers
 
-    def listen(self, wake: Callable[[], None], cursor: Callable[[], int]) -> Callable[[], None]:
-        """Have `wake` called when more is durable or nothing more will come; returns what ends that.
-
-        `cursor` tells the seq that the listener wants next; entries from there on are kept for it.
-        """
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have `wake` called when more is durable or nothing more will come; returns what ends that."""
         with self.order:
             self._listeners.append(wake)
-            self._cursors.append(cursor)
 
         def stop() -> None:
             with self.order:
                 if wake in self._listeners:
                     self._listeners.remove(wake)
-                    self._cursors.remove(cursor)
 
         return stop
-
-    def heard(self, seq: int) -> Iterable[Event]:
-        """The durable events from `seq` on that are still held."""
-        with self.order:
-            return [entry.event for entry in self._entries if seq <= entry.event.seq < self._durable.count]
 
     def _wake(self) -> None:
         for wake in tuple(self._listeners):

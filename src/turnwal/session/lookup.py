@@ -1,10 +1,11 @@
 """What a session's log says of one call, and finding that in a stored session."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from turnwal.core import keys
-from turnwal.core.chain import digest
+from turnwal.core.chain import Head, after, digest
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
 from turnwal.core.values import (
@@ -14,11 +15,11 @@ from turnwal.core.values import (
     attempt_of,
     decision_of,
     id_of,
+    is_synthetic,
     name_of,
-    object_of,
     text_of,
 )
-from turnwal.store.protocol import Record, Store
+from turnwal.store.protocol import Gap, Record, Store
 
 ABOUT_CALLS: Final = frozenset({"tool_call", "tool_result", "tool_outcome", "approval_request", "approval_response"})
 """The types that change what is known of a call."""
@@ -34,6 +35,8 @@ class Found:
     name: str | None = None
     arguments: str | None = None
     free_text: bool = False
+    redacted: bool = False
+    """The arguments in the log are not those that the model wrote."""
     idempotency_key: str = ""
     result: Event | None = None
     """The first result that is no replacement of another."""
@@ -47,6 +50,11 @@ class Found:
     """The last outcome that decides: `happened` or `did_not_happen`."""
     outcomes: list[Event] = field(default_factory=list)
     """Oldest first."""
+
+    def ask(self, id: str, name: str | None, arguments: str | None, *, free_text: bool) -> None:
+        """Take in what a later version of the message says; once dispatched, a call stays what it was."""
+        if not self.attempts:
+            self.id, self.name, self.arguments, self.free_text = id, name, arguments, free_text
 
     def take(self, event: Event) -> None:
         """Take in the next event about the call."""
@@ -74,33 +82,54 @@ class Found:
     @property
     def lost(self) -> bool:
         """Whether its result only stands in for one that was lost."""
-        metadata = {} if self.result is None else object_of(self.result.data, "metadata") or {}
-        return metadata.get("synthetic") is True or "risk" in metadata
+        return self.result is not None and is_synthetic(self.result.data)
 
 
-def find(store: Store, session: str, key: str) -> Found:
-    """Return the call of a key. Reads backwards from the end to the line that asks.
+def find(store: Store, session: str, key: str, head: Head) -> Found:
+    """Return the call of a key, as the log up to `head` has it.
 
-    Raises `InvalidName` for what is no key and `CallNotFound` when nothing asks for or dispatches it.
+    Looks backwards for the line that asks and reads on from there, so that what stands inside damage is never taken
+    for a record. Raises `InvalidName` for what is no key and `CallNotFound` when nothing asks for or dispatches it.
     """
     packed = keys.parse(key)
     if packed is None:
         raise InvalidName(f"{key!r} is no key of a call", action="find", subject=session, hint='a key is like "12.1"')
-    later: list[Event] = []
     for record in store.newest(session):
-        if record is None:
-            continue
-        if record.event.seq <= keys.seq_of(packed):
-            found = _asked(record, packed) if record.event.seq == keys.seq_of(packed) else None
-            if found is None:
-                break
-            for event in reversed(later):
-                found.take(event)
-            return found
-        if record.event.data.get("call") == key and record.event.type in ABOUT_CALLS:
-            later.append(record.event)
+        found = None if record is None or record.event.seq != keys.seq_of(packed) else _asked(record, packed)
+        if record is not None and found is not None:
+            later = _sound_after(store, session, record, head)
+            if later is not None:
+                _take_all(found, later, record.event.seq)
+                return found
     hint = "`turnwal show` lists the calls of a session with their keys"
     raise CallNotFound(f"nothing asks for the call {key}", action="find", subject=session, hint=hint)
+
+
+def _sound_after(store: Store, session: str, asked: Record, head: Head) -> list[Event] | None:
+    """What may concern the call after the line that asks; None when that line does not lead to the head."""
+    later: list[Event] = []
+    reached: Record | None = None
+    for item in store.read(session, asked.position, after=Head(asked.event.seq, asked.event.prev)):
+        if isinstance(item, Gap):
+            break
+        reached = item
+        if item.event.type in ABOUT_CALLS or "completes" in item.event.data:
+            later.append(item.event)
+    return later if reached is not None and after(reached.line, reached.event) == head else None
+
+
+def _take_all(found: Found, events: Iterable[Event], asked_at: int) -> None:
+    """Take in what came after the line that asks, later versions of that message included."""
+    versions = {asked_at}
+    for event in events:
+        if event.type == "assistant_message":
+            part = dict(asking_parts(event)).get(keys.index_of(found.key))
+            if event.run == found.run and event.data.get("completes") in versions and part is not None:
+                versions.add(event.seq)
+                found.ask(id_of(part), name_of(part), arguments_of(part), free_text=part.get("format") == "text")
+                found.redacted = part.get("redacted") is True
+        elif event.data.get("call") == keys.text(found.key) and event.seq != asked_at:
+            found.take(event)
 
 
 def _asked(record: Record, packed: int) -> Found | None:
@@ -117,5 +146,6 @@ def _asked(record: Record, packed: int) -> Found | None:
     if part is None:
         return None
     found = Found(packed, event.run, id_of(part), name_of(part), arguments_of(part), part.get("format") == "text")
+    found.redacted = part.get("redacted") is True
     found.idempotency_key = keys.idempotency_key(digest(record.line), index)
     return found

@@ -58,7 +58,7 @@ def damaged(session: str, gap: Gap) -> Damaged:
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
     hint = (
-        "`turnwal show` and `turnwal verify` look; `turnwal recover --accept-loss` goes on behind the damage, saying so"
+        "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind it"
     )
     return Damaged(message, action="open", subject=session, hint=hint)
 

@@ -3,7 +3,7 @@
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Literal, get_args
 
-from turnwal.core.errors import CallerError, TurnwalError
+from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
 from turnwal.session.body import Outcome, Told, execute, execute_async, not_kept, said, tell
 from turnwal.session.handle import Handle
@@ -76,6 +76,7 @@ class Repetition(Handle):
 
     def _prepare_again(self, tools: Tools) -> Ready:
         self._check_repeatable()
+        self._check_arguments()
         ready = prepare(tools, self.name, self.arguments, free_text=self.free_text)
         if isinstance(ready, str):
             raise self._refusal(ready, "pass the tool that the call names")
@@ -105,7 +106,7 @@ class Repetition(Handle):
         with self._session.order:
             try:
                 self._session.check("tool_outcome", data, run=self.run_name)
-            except CallerError as problem:
+            except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
                 told = not_kept(outcome, problem)
                 data |= {"parts": told.parts, "metadata": told.metadata}
             return self._session.note("tool_outcome", data, run=self.run_name)

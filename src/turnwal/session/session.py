@@ -7,6 +7,7 @@ recovery would see.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -31,7 +32,7 @@ from turnwal.session.opening import Opening, damage_data, open_tail
 from turnwal.session.subscription import Subscription
 from turnwal.session.tools import Parts
 from turnwal.session.transfer import fork_into
-from turnwal.session.turn import Turn, TurnReason, reason_of
+from turnwal.session.turn import Turn, TurnReason, check_dispatch, reason_of
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Claim, Record, Store
 
@@ -264,7 +265,7 @@ class Session:
 
     def subscribe(self, since: int | None = None) -> Subscription:
         """Return an iterator, sync and async, over every event from now on, or from a seq on, once it is durable."""
-        return Subscription(self._live, self._live.durable.count if since is None else since, self._stored)
+        return Subscription(self._live, self._store, self.id, self._live.durable.count if since is None else since)
 
     # Turns and calls
 
@@ -283,6 +284,7 @@ class Session:
         `resumes` is the key of a waiting or granted call that the turn goes on with; it is `turn.resumed`.
         """
         check_run(run)
+        check_dispatch(dispatch)
         resumed = self.call(resumes) if isinstance(resumes, str) else resumes
         if resumed is not None and resumed.answered and not resumed.repeatable:
             raise Refused("it has a result already", action="resume", subject=f"call {resumed.call_key}")
@@ -302,9 +304,8 @@ class Session:
 
     def call(self, key: str) -> Call:
         """Return a handle of any call of the session. Raises `InvalidName` and `CallNotFound`."""
-        self.flush()
-        found = find(self._store, self.id, key)
-        return self.handle(found)
+        found = find(self._store, self.id, key, self.flush())
+        return self._handles.get(found.key) or self.handle(found)
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
@@ -351,6 +352,8 @@ class Session:
             handle = self._handles.get(found.key)
             if handle is None:
                 handle = self._handles[found.key] = Call(self, found)
+            else:
+                handle.asked_anew(found)
             return handle
 
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
@@ -359,6 +362,7 @@ class Session:
 
     async def adurably(self, note: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `durably`, without stopping the event loop."""
+        self.make_room()
         noted = note(*args, **kwargs)
         await self.aflush()
         return noted
@@ -374,13 +378,25 @@ class Session:
         """Bound what is not yet durable."""
         self._live.make_room()
 
-    def note(self, type: str, data: Mapping[str, Any], *, run: str = "main", ignorable: bool = False) -> Event:
-        """Append an event whose place in the structure is right."""
+    def redacted(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data as it is recorded; the same object where the session redacts nothing."""
+        return data if self._settings.redact is None else self._settings.redact(deepcopy(data))
+
+    def note(
+        self,
+        type: str,
+        data: Mapping[str, Any],
+        *,
+        run: str = "main",
+        ignorable: bool = False,
+        redact: bool = True,
+    ) -> Event:
+        """Append an event whose place in the structure is right; `redact` is false for data that has been already."""
         journal = self._live
         with journal.order:
             if self._resume_due:
                 self.make_resumed()
-            return journal.append(type, data, run=run, ignorable=ignorable)
+            return journal.append(type, data, run=run, ignorable=ignorable, redact=redact)
 
     def make_resumed(self) -> None:
         """Say once, before the first event of a later owner, who goes on."""

@@ -36,6 +36,8 @@ class Step:
         self._closed = False
         self._handles: dict[int, Call] = {}
         self._hashes: dict[int, str] = {}
+        self._kept: dict[str, str | None] = {}
+        """The arguments of each call as they stand in the log."""
         self.number = 0
         """Counts the steps of the turn, from 1."""
 
@@ -89,8 +91,9 @@ class Step:
         with self._session.order:
             if self.state is None:
                 raise SessionClosed("the step is not open", action="record", hint="`turn.step()` opens the next one")
-            self._session.note("assistant_message", data, run=self.turn.run_name)
-            asked = self._calls(data["parts"])
+            recorded = self._recorded(data)
+            self._session.note("assistant_message", recorded, run=self.turn.run_name, redact=False)
+            asked = self._calls(data["parts"], recorded.get("parts", []))
         complete = data.get("complete") is not False
         if complete and not asked and data.get("stop") not in _PAUSES:
             self.turn.stop()
@@ -153,6 +156,7 @@ class Step:
 
     async def __aenter__(self) -> Self:
         """Begin the step."""
+        self._session.make_room()
         begun = self._seq >= 0
         try:
             self.note_begin()
@@ -178,7 +182,33 @@ class Step:
             self._session.close_orphan(lambda: self.close("cancelled"), interrupt)
             raise
 
-    def _calls(self, parts: list[dict[str, Any]]) -> list[Call]:
+    def _recorded(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The reply as it is recorded, with a mark on each call whose arguments are not what the model wrote.
+
+        Raises `Refused` where redaction makes a call equal to another one of the step: it would never run (F07).
+        """
+        recorded = self._session.redacted(data)
+        if recorded is data:
+            return data
+        for plain, kept in zip(data["parts"], recorded.get("parts", ()), strict=False):
+            if not (isinstance(kept, dict) and kept.get("type") == "tool_call"):
+                continue
+            arguments = values.arguments_of(plain)
+            if values.arguments_of(kept) != arguments:
+                kept["redacted"] = True
+            for handle in self._handles.values():
+                named = (handle.id, handle.name) == (values.id_of(plain), values.name_of(plain))
+                same = self._kept.get(handle.call_key) == values.arguments_of(kept)
+                if named and same and handle.arguments != arguments and "completes" not in data:
+                    raise Refused(
+                        "redaction makes two different calls of the step equal",
+                        action="record",
+                        subject=f"call {handle.call_key}",
+                        hint="let `redact` leave something of what differs, a digest with a secret key say",
+                    )
+        return recorded
+
+    def _calls(self, parts: list[dict[str, Any]], recorded: list[dict[str, Any]]) -> list[Call]:
         """Handles of the calls that the message just appended asks for; one for each call, however often asked for."""
         head = self._session.head
         self._hashes[head.count - 1] = head.hash
@@ -195,6 +225,9 @@ class Step:
                 idempotency_key=keys.idempotency_key(self._hashes.get(keys.seq_of(key), head.hash), keys.index_of(key)),
             )
             self._handles[key] = self._session.handle(found)
+            self._kept[self._handles[key].call_key] = (
+                values.arguments_of(recorded[index]) if index < len(recorded) else None
+            )
             handles.append(self._handles[key])
         return handles
 

@@ -1,12 +1,17 @@
-"""A subscription: every event once, in order, after it is durable, synthetic ones included."""
+"""A subscription: every event once, in order, after it is durable, synthetic ones included.
+
+It reads what it has not heard from the store, so a slow listener costs the writer nothing.
+"""
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from turnwal.core.chain import Head, after
 from turnwal.core.line import Event
 from turnwal.session.journal import Journal
+from turnwal.store.protocol import Record, Store
 
 if TYPE_CHECKING:
     import asyncio
@@ -18,68 +23,51 @@ _RECHECK_S = 1.0
 class Subscription:
     """An iterator, sync and async, over what becomes durable; it ends when the session is closed.
 
-    Events wait in memory until they are heard. Leaving the block, or `close`, ends the subscription.
+    Leaving the block, or `close`, ends the subscription. The asynchronous form reads the store on the loop's thread,
+    a few lines at a time.
     """
 
-    def __init__(self, journal: Journal, start: int, stored: Callable[[int], Iterator[Event]]) -> None:
-        """Hear every event from the seq `start` on; `stored` reads those that were durable before."""
+    def __init__(self, journal: Journal, store: Store, session: str, start: int) -> None:
+        """Hear every event from the seq `start` on."""
         self._journal = journal
-        self._stored = stored
+        self._store = store
+        self._session = session
         self._next = start
+        self._place: tuple[int, Head | None] = (0, None)
         self._more = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._signal: asyncio.Event | None = None
         self._closed = False
-        self._stop = journal.listen(self._wake, lambda: self._next)
-        self._held_from = journal.durable.count
+        self._stop = journal.listen(self._wake)
+        if start > 0:
+            self._seek(start)
 
     def __iter__(self) -> Iterator[Event]:
         """Wait for each next event; ends when the session is closed and everything was heard."""
-        yield from self._backlog()
         while True:
             ended = self._ended()
-            heard = False
-            for event in self._journal.heard(self._next):
-                heard = True
-                self._next = event.seq + 1
-                yield event
-            if not heard:
-                if ended:
-                    return
-                with self._more:
-                    if not self._ended():
-                        self._more.wait(_RECHECK_S)
+            yield from self._heard()
+            if ended:
+                return
+            with self._more:
+                if self._next >= self._journal.durable.count and not self._ended():
+                    self._more.wait(_RECHECK_S)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """As the sync iterator, without stopping the event loop."""
+        """As the sync iterator, without stopping the event loop while it waits."""
         import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
 
         self._loop, self._signal = asyncio.get_running_loop(), asyncio.Event()
-        for event in self._backlog():
-            yield event
         while True:
             self._signal.clear()
             ended = self._ended()
-            heard = False
-            for event in self._journal.heard(self._next):
-                heard = True
-                self._next = event.seq + 1
+            for event in self._heard():
                 yield event
-            if not heard:
-                if ended:
-                    return
+            if ended:
+                return
+            if self._next >= self._journal.durable.count:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._signal.wait(), _RECHECK_S)
-
-    def _backlog(self) -> Iterator[Event]:
-        """What was durable before the subscription began and is not held in memory for it."""
-        if self._next >= self._held_from:
-            return
-        for event in self._stored(self._next):
-            if event.seq >= self._held_from:
-                return
-            self._next = event.seq + 1
-            yield event
 
     def close(self) -> None:
         """Hear no more; idempotent."""
@@ -94,6 +82,30 @@ class Subscription:
     def __exit__(self, *_: object) -> None:
         """End the subscription."""
         self.close()
+
+    def _seek(self, start: int) -> None:
+        """Find where reading from a seq on begins: behind the newest line before it."""
+        for record in self._store.newest(self._session):
+            if record is not None and record.event.seq < start:
+                place = record.position + len(record.line) + 1
+                self._place = place, after(record.line, record.event)
+                return
+
+    def _heard(self) -> Iterator[Event]:
+        """What became durable since the last event that was heard."""
+        durable = self._journal.durable.count
+        if self._next >= durable:
+            return
+        position, head = self._place
+        for item in self._store.read(self._session, position, after=head):
+            if not isinstance(item, Record) or item.event.seq >= durable:
+                return
+            self._place = item.position + len(item.line) + 1, after(item.line, item.event)
+            if item.event.seq >= self._next:
+                self._next = item.event.seq + 1
+                yield item.event
+            if self._closed:
+                return
 
     def _ended(self) -> bool:
         return self._closed or self._journal.closed

@@ -34,7 +34,9 @@ def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Ite
     lost.
     """
     seen = glance(store, session)
-    with _owned(store, session, needed=bool(seen.turns) and copied_at is None):
+    with _owned(store, session, needed=bool(seen.turns) and copied_at is None) as owned:
+        if owned:
+            seen = glance(store, session)  # what was open may have been closed before it could be owned
         head, time = EMPTY, 0
         for item in store.read(session):
             if isinstance(item, Gap):
@@ -104,12 +106,12 @@ def _checked(session: str, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _owned(store: Store, session: str, *, needed: bool) -> Iterator[None]:
+def _owned(store: Store, session: str, *, needed: bool) -> Iterator[bool]:
     if not needed:
-        yield
+        yield False
         return
     claim = store.claim(session, create=False)
     try:
-        yield
+        yield True
     finally:
         claim.release()

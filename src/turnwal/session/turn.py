@@ -107,6 +107,7 @@ class Turn:
 
     def step(self, *, dispatch: str | None = None) -> Step:
         """The next step. Entering it waits until the input is durable, before the model is asked (F14)."""
+        check_dispatch(dispatch)
         if self._seq < 0 or self._closed:
             raise SessionClosed("the turn is not open", action="step", subject=self._name, hint="open another turn")
         return Step(self._session, self, dispatch=dispatch)
@@ -182,6 +183,7 @@ class Turn:
 
     async def __aenter__(self) -> Self:
         """Begin the turn."""
+        self._session.make_room()
         return self.begin()
 
     async def __aexit__(
@@ -203,6 +205,12 @@ class Turn:
 
     def _refusal(self, why: str, hint: str, *, action: str = "begin") -> Refused:
         return Refused(why, action=action, subject=self._name, hint=hint)
+
+
+def check_dispatch(dispatch: str | None) -> None:
+    """Return when a turn or step may declare that; raise `Refused` otherwise."""
+    if dispatch not in (None, "durable", "none"):
+        raise Refused(f"dispatch={dispatch!r} is unknown", action="begin", hint='say "durable" or "none"')
 
 
 def reason_of(kind: type[BaseException] | None) -> TurnReason:

@@ -83,7 +83,7 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     """
     presence = store.probe(session)
     if not presence.exists:
-        raise SessionNotFound("no such session", action="verify", subject=repr(session), hint=NOT_FOUND_HINT)
+        raise SessionNotFound("no such session", action="verify", subject=session, hint=NOT_FOUND_HINT)
     if presence.empty:
         return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=_mismatch(expect, EMPTY))
     check_start(store, session, newer=True)

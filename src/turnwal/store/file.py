@@ -234,7 +234,7 @@ class FileStore:
         return SessionNotFound(
             f"no such session; there is no {path}",
             action=action,
-            subject=repr(session),
+            subject=session,
             hint=NOT_FOUND_HINT,
         )
 

@@ -199,5 +199,5 @@ class MemoryStore:
         check_id(session)
         shelf = self._memory.shelves.get(session)
         if shelf is None:
-            raise SessionNotFound("no such session", action=action, subject=repr(session), hint=NOT_FOUND_HINT)
+            raise SessionNotFound("no such session", action=action, subject=session, hint=NOT_FOUND_HINT)
         return shelf

@@ -46,7 +46,7 @@ class PlainFile(FileStore):
             raise SessionNotFound(
                 f"this store holds the one session {self.session!r}",
                 action="open",
-                subject=repr(session),
+                subject=session,
                 hint="open the directory to reach other sessions",
             )
         return Paths(self._path, self._path.removesuffix(SUFFIX) + OWNER_SUFFIX)
