@@ -1,6 +1,7 @@
 """Where a hole was found once: sub-agents, grants, exports, retries, interrupts of the process itself."""
 
 import asyncio
+import gc
 import os
 import threading
 import time
@@ -675,3 +676,127 @@ def test_a_granted_call_that_was_dispatched_does_not_outlive_its_turn() -> None:
 
     assert {"dangling_call", "orphan_result"} <= {finding.code for finding in plan(log).findings}
     assert "granted" not in plan(log).repairs[-1].data
+
+
+# --- looking and listening while others write
+
+
+def test_a_call_is_found_while_another_thread_writes(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(reply(asks("pay")))
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.is_set():
+                session.append("x.note", {})
+                session.flush()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for _ in range(40):
+                assert session.call("4.0").name == "pay"
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_a_listener_hears_nothing_that_stands_inside_damage_and_goes_on_behind_it(tmp_path: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    session = sessions.session("s").open()
+    for _ in range(6):
+        session.append("x.note", {})
+        session.flush()
+    die(session)
+    hole(tmp_path / "s.jsonl", 3)
+
+    with sessions.session("s", accept_loss=True) as session:
+        whole, tail = session.subscribe(since=0), session.subscribe(since=6)
+        session.append("x.note", {})
+    heard = [event.seq for event in whole]
+    assert heard == [event.seq for event in stored(sessions, "s")]
+    assert [event.seq for event in tail] == [seq for seq in heard if seq >= 6]
+
+
+def test_a_listener_is_told_of_bytes_that_are_lost_and_does_not_wait_for_ever(tmp_path: Any) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for _ in range(6):
+            session.append("x.note", {})
+            session.flush()
+        hole(tmp_path / "s.jsonl", 3)
+        subscription = session.subscribe(since=0)
+        with pytest.raises(turnwal.TurnwalError, match="readable records follow"):
+            list(subscription)
+
+
+def test_a_closed_subscription_says_nothing_more(sessions: Sessions) -> None:
+    with sessions.session("s") as session:
+        subscription = session.subscribe(since=0)
+        subscription.close()
+        assert list(subscription) == []
+
+
+# --- what redaction may not do
+
+
+def test_f37_redaction_hides_no_call_in_a_completed_message(sessions: Sessions) -> None:
+    with sessions.session("s", redact=stars) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.run(step.assistant(reply(asks("pay", order=1))), TOOLS)
+        seq = len(session)
+        step.assistant(reply(says("and"), complete=False))
+        with pytest.raises(Refused, match="two different calls"):
+            step.assistant(reply(says("and"), asks("pay", order=2), completes=seq))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: {**data, "parts": data["parts"][1:]},
+        lambda data: {**data, "parts": [*data["parts"], data["parts"][-1]]},
+        lambda data: {**data, "parts": None},
+        lambda data: {**data, "parts": [data["parts"][0], {**data["parts"][1], "name": "***"}]},
+        lambda _: None,
+    ],
+)
+def test_f37_redaction_that_changes_what_is_asked_for_is_refused(
+    sessions: Sessions, change: Callable[[dict[str, Any]], Any]
+) -> None:
+    def redact(data: dict[str, Any]) -> Any:
+        return change(data) if len(data.get("parts") or ()) > 1 else data
+
+    with sessions.session("s", redact=redact) as session, session.turn(user="go") as turn, turn.step() as step:
+        before = session.head
+        with pytest.raises(Refused, match="changes which calls"):
+            step.assistant(reply(says("I pay"), asks("pay", order=1)))
+        assert session.head == before
+
+
+def test_f37_a_redacted_dispatch_without_a_request_is_marked_too(sessions: Sessions) -> None:
+    def redact(data: dict[str, Any]) -> dict[str, Any]:
+        return data | {"arguments": "{}"} if "arguments" in data else data
+
+    session = sessions.session("s", redact=redact).open()
+    session.open_turn("go")
+    session.append("tool_call", {"id": "a", "name": "pay", "arguments": '{"order":1}'})
+    session.flush()
+    die(session)
+    with sessions.session("s") as session, pytest.raises(Refused, match="redacted"):
+        session.call("3.d").retry(TOOLS)
+
+
+def test_f37_the_process_that_recorded_a_call_keeps_its_arguments(sessions: Sessions) -> None:
+    got: list[int] = []
+
+    def lose(order: int) -> None:
+        got.append(order)
+        if len(got) == 1:
+            raise turnwal.OutcomeUnknown
+
+    with sessions.session("s", redact=stars) as session:
+        with session.turn(user="go") as turn, turn.step() as step:
+            step.run(step.assistant(reply(asks("lose", order=7))), {"lose": lose})
+        del turn, step
+        gc.collect()
+        session.call("4.0").retry({"lose": lose})
+    assert got == [7, 7]

@@ -173,11 +173,17 @@ class Call(Approval, Repetition):
             run = scan.run(self.run_name)
             state = self._check_unanswered()
             plain = answer(scan, run, state.turn or run.outside, state, interrupted=False).data
-            data = plain
+            told: Parts = []
             if outcome.unknown is not None:
-                data = plain | {"parts": [*plain["parts"], *parts_of(said(outcome.unknown))]}
+                told = parts_of(said(outcome.unknown))
+                data = plain | {"parts": [*plain["parts"], *told]}
                 try:
                     self._session.check("tool_result", data, run=self.run_name)
-                except Exception as problem:  # noqa: BLE001 - the application's `redact` runs here
-                    data = plain | {"parts": [*plain["parts"], *not_kept(outcome, problem).parts]}
-            return self._session.note("tool_result", data, run=self.run_name)
+                    return self._session.note("tool_result", data, run=self.run_name)
+                except Exception as problem:
+                    if self.answered or self._session.closed:
+                        raise
+                    told = not_kept(outcome, problem).parts
+            # every word left is ours, and must be recorded whatever the application's `redact` thinks of it
+            data = plain | {"parts": [*plain["parts"], *told]}
+            return self._session.note("tool_result", data, run=self.run_name, redact=False)

@@ -97,7 +97,7 @@ def find(store: Store, session: str, key: str, head: Head) -> Found:
     for record in store.newest(session):
         found = None if record is None or record.event.seq != keys.seq_of(packed) else _asked(record, packed)
         if record is not None and found is not None:
-            later = _sound_after(store, session, record, head)
+            later = _sound_after(store, session, record, key, head)
             if later is not None:
                 _take_all(found, later, record.event.seq)
                 return found
@@ -105,15 +105,16 @@ def find(store: Store, session: str, key: str, head: Head) -> Found:
     raise CallNotFound(f"nothing asks for the call {key}", action="find", subject=session, hint=hint)
 
 
-def _sound_after(store: Store, session: str, asked: Record, head: Head) -> list[Event] | None:
+def _sound_after(store: Store, session: str, asked: Record, key: str, head: Head) -> list[Event] | None:
     """What may concern the call after the line that asks; None when that line does not lead to the head."""
     later: list[Event] = []
     reached: Record | None = None
     for item in store.read(session, asked.position, after=Head(asked.event.seq, asked.event.prev)):
-        if isinstance(item, Gap):
+        if isinstance(item, Gap) or item.event.seq >= head.count:
             break
         reached = item
-        if item.event.type in ABOUT_CALLS or "completes" in item.event.data:
+        data = item.event.data
+        if "completes" in data or (data.get("call") == key and item.event.type in ABOUT_CALLS):
             later.append(item.event)
     return later if reached is not None and after(reached.line, reached.event) == head else None
 
@@ -126,8 +127,9 @@ def _take_all(found: Found, events: Iterable[Event], asked_at: int) -> None:
             part = dict(asking_parts(event)).get(keys.index_of(found.key))
             if event.run == found.run and event.data.get("completes") in versions and part is not None:
                 versions.add(event.seq)
+                if not found.attempts:
+                    found.redacted = part.get("redacted") is True
                 found.ask(id_of(part), name_of(part), arguments_of(part), free_text=part.get("format") == "text")
-                found.redacted = part.get("redacted") is True
         elif event.data.get("call") == keys.text(found.key) and event.seq != asked_at:
             found.take(event)
 
@@ -140,6 +142,7 @@ def _asked(record: Record, packed: int) -> Found | None:
             return None
         data = event.data
         found = Found(packed, event.run, id_of(data), name_of(data), arguments_of(data))
+        found.redacted = data.get("redacted") is True
         found.take(event)
         return found
     part = dict(asking_parts(event)).get(index) if event.type == "assistant_message" else None

@@ -6,7 +6,7 @@ recovery would see.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -77,7 +77,8 @@ class Session:
         self._resume_due = False
         self._last_turns: dict[str, int] = {}
         self._surfaces: dict[str, Surface] | None = None
-        self._handles: WeakValueDictionary[int, Call] = WeakValueDictionary()
+        # where the log has redacted arguments, the handle alone knows what the model wrote, so it is kept
+        self._handles: MutableMapping[int, Call] = WeakValueDictionary() if settings.redact is None else {}
         self.id = id
         self.recovered: Plan | None = None
         """What recovery appended when the session was opened; None when there was nothing to do."""
@@ -220,6 +221,10 @@ class Session:
                 check_fits(self.scan, type, data, run)
             if isinstance(data, dict) and data.get("replace") is not None:
                 check_replace(self._all_events(), type, data, run)
+            if type == "tool_call" and isinstance(data, dict) and self._settings.redact is not None:
+                recorded = self.redacted(data)
+                mark = {} if recorded.get("arguments") == data.get("arguments") else {"redacted": True}
+                return self.note(type, {**recorded, **mark}, run=run, ignorable=ignorable, redact=False)
             return self.note(type, data, run=run, ignorable=ignorable)
 
     def flush(self) -> Head:

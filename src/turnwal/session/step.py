@@ -190,23 +190,24 @@ class Step:
         recorded = self._session.redacted(data)
         if recorded is data:
             return data
-        for plain, kept in zip(data["parts"], recorded.get("parts", ()), strict=False):
-            if not (isinstance(kept, dict) and kept.get("type") == "tool_call"):
-                continue
+        parts = _pairs(data["parts"], recorded)
+        earlier = data.get("completes")
+        for plain, kept in parts:
             arguments = values.arguments_of(plain)
-            if values.arguments_of(kept) != arguments:
-                kept["redacted"] = True
-            for handle in self._handles.values():
+            if kept.get("type") != "tool_call" or values.arguments_of(kept) == arguments:
+                continue
+            kept["redacted"] = True
+            for key, handle in self._handles.items():
                 named = (handle.id, handle.name) == (values.id_of(plain), values.name_of(plain))
                 same = self._kept.get(handle.call_key) == values.arguments_of(kept)
-                if named and same and handle.arguments != arguments and "completes" not in data:
+                if named and same and handle.arguments != arguments and keys.seq_of(key) != earlier:
                     raise Refused(
                         "redaction makes two different calls of the step equal",
                         action="record",
                         subject=f"call {handle.call_key}",
-                        hint="let `redact` leave something of what differs, a digest with a secret key say",
+                        hint="let `redact` leave what differs, say a digest with a secret key, the same each time",
                     )
-        return recorded
+        return {**recorded, "parts": [kept for _, kept in parts]}
 
     def _calls(self, parts: list[dict[str, Any]], recorded: list[dict[str, Any]]) -> list[Call]:
         """Handles of the calls that the message just appended asks for; one for each call, however often asked for."""
@@ -235,6 +236,25 @@ class Step:
 def outcome_of(kind: type[BaseException]) -> str:
     """What a step that ends with such an exception records."""
     return "error" if issubclass(kind, Exception) else "cancelled"
+
+
+def _pairs(plain: list[dict[str, Any]], recorded: object) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each part with what is recorded of it; raises `Refused` where other calls are asked for than the model's."""
+    kept = recorded.get("parts") if isinstance(recorded, dict) else None
+    if isinstance(kept, list) and len(kept) == len(plain) and all(isinstance(part, dict) for part in kept):
+        pairs = [(before, dict(after)) for before, after in zip(plain, kept, strict=True)]
+        if all(_asks(before) == _asks(after) for before, after in pairs):
+            return pairs
+    raise Refused(
+        "redaction changes which calls the reply asks for",
+        action="record",
+        subject="assistant_message",
+        hint="let `redact` keep the parts, and the type, id and name of each call",
+    )
+
+
+def _asks(part: dict[str, Any]) -> tuple[str, str | None] | None:
+    return (values.id_of(part), values.name_of(part)) if part.get("type") == "tool_call" else None
 
 
 def _message_data(message: object) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from turnwal.core.chain import Head, after
+from turnwal.core.chain import Head, after, digest
 from turnwal.core.line import Event
 from turnwal.session.journal import Journal
-from turnwal.store.protocol import Record, Store
+from turnwal.session.opening import damaged
+from turnwal.store.protocol import Gap, Store
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +29,7 @@ class Subscription:
     """
 
     def __init__(self, journal: Journal, store: Store, session: str, start: int) -> None:
-        """Hear every event from the seq `start` on."""
+        """Hear every event from the seq `start` on. Iterating raises `Damaged` where stored bytes are lost."""
         self._journal = journal
         self._store = store
         self._session = session
@@ -39,18 +40,17 @@ class Subscription:
         self._signal: asyncio.Event | None = None
         self._closed = False
         self._stop = journal.listen(self._wake)
-        if start > 0:
-            self._seek(start)
+        self._seek(journal.durable)
 
     def __iter__(self) -> Iterator[Event]:
         """Wait for each next event; ends when the session is closed and everything was heard."""
         while True:
-            ended = self._ended()
-            yield from self._heard()
+            ended, durable = self._ended(), self._journal.durable.count
+            yield from self._heard(durable)
             if ended:
                 return
             with self._more:
-                if self._next >= self._journal.durable.count and not self._ended():
+                if self._nothing_new(durable):
                     self._more.wait(_RECHECK_S)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -60,12 +60,12 @@ class Subscription:
         self._loop, self._signal = asyncio.get_running_loop(), asyncio.Event()
         while True:
             self._signal.clear()
-            ended = self._ended()
-            for event in self._heard():
+            ended, durable = self._ended(), self._journal.durable.count
+            for event in self._heard(durable):
                 yield event
             if ended:
                 return
-            if self._next >= self._journal.durable.count:
+            if self._nothing_new(durable):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._signal.wait(), _RECHECK_S)
 
@@ -83,29 +83,41 @@ class Subscription:
         """End the subscription."""
         self.close()
 
-    def _seek(self, start: int) -> None:
-        """Find where reading from a seq on begins: behind the newest line before it."""
+    def _seek(self, durable: Head) -> None:
+        """Begin behind the last durable line where nothing before it is to be heard; else at the beginning.
+
+        The line is known by its hash: what merely parses may stand inside damage.
+        """
+        if self._next < durable.count:
+            return
         for record in self._store.newest(self._session):
-            if record is not None and record.event.seq < start:
-                place = record.position + len(record.line) + 1
-                self._place = place, after(record.line, record.event)
+            if record is not None and digest(record.line) == durable.hash:
+                self._place = record.position + len(record.line) + 1, durable
                 return
 
-    def _heard(self) -> Iterator[Event]:
-        """What became durable since the last event that was heard."""
-        durable = self._journal.durable.count
-        if self._next >= durable:
+    def _nothing_new(self, durable: int) -> bool:
+        """Whether to wait: everything was heard, or what should have come did not."""
+        return not self._ended() and (self._next >= self._journal.durable.count or self._next < durable)
+
+    def _heard(self, durable: int) -> Iterator[Event]:
+        """What was durable up to a seq and is not heard yet."""
+        if self._next >= durable or self._left():
             return
         position, head = self._place
         for item in self._store.read(self._session, position, after=head):
-            if not isinstance(item, Record) or item.event.seq >= durable:
+            if isinstance(item, Gap):
+                raise damaged(self._session, item)
+            if item.event.seq >= durable:
                 return
             self._place = item.position + len(item.line) + 1, after(item.line, item.event)
             if item.event.seq >= self._next:
                 self._next = item.event.seq + 1
                 yield item.event
-            if self._closed:
+            if self._left():
                 return
+
+    def _left(self) -> bool:
+        return self._closed
 
     def _ended(self) -> bool:
         return self._closed or self._journal.closed
