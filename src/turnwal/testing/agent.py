@@ -90,12 +90,11 @@ class World:
 
     def send(self, to: str, text: str, key: str) -> None:
         """Put an e-mail into the outbox, also when there is one with this key."""
-        path = self.outbox / f"{len(self.mails()) + 1:04}.eml"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(descriptor, f"Message-ID: <{key}@example.com>\nTo: {to}\n\n{text}\n".encode())
-        finally:
-            os.close(descriptor)
+        draft = self.outbox.parent / f"draft-{key}"
+        draft.write_text(f"Message-ID: <{key}@example.com>\nTo: {to}\n\n{text}\n", "utf-8")
+        # in one step: a death in the middle must not leave an e-mail that cannot be told by its key
+        (self.outbox / f"{len(self.mails()) + 1:04}.eml").hardlink_to(draft)
+        draft.unlink()
 
     def refunds(self) -> list[dict[str, Any]]:
         """The lines of the ledger, in order."""
