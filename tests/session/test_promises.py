@@ -348,7 +348,7 @@ def test_a_fork_while_another_thread_appends_does_not_hang_the_child(tmp_path: A
         stop = threading.Event()
 
         def work() -> None:
-            while not stop.is_set():
+            while not stop.wait(0.001):
                 session.append("x.note", {})
                 session.flush()
 
@@ -687,7 +687,7 @@ def test_a_call_is_found_while_another_thread_writes(sessions: Sessions) -> None
         stop = threading.Event()
 
         def work() -> None:
-            while not stop.is_set():
+            while not stop.wait(0.002):
                 session.append("x.note", {})
                 session.flush()
 
