@@ -681,24 +681,18 @@ def test_a_granted_call_that_was_dispatched_does_not_outlive_its_turn() -> None:
 # --- looking and listening while others write
 
 
-def test_a_call_is_found_while_another_thread_writes(sessions: Sessions) -> None:
+def test_a_call_is_found_while_a_barrier_comes_in_between(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
     with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
         step.assistant(reply(asks("pay")))
-        stop = threading.Event()
+        newest = sessions.store.newest
 
-        def work() -> None:
-            while not stop.wait(0.002):
-                session.append("x.note", {})
-                session.flush()
+        def while_another_writes(id: str) -> Any:
+            session.append("x.note", {})
+            session.flush()
+            return newest(id)
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            for _ in range(40):
-                assert session.call("4.0").name == "pay"
-        finally:
-            stop.set()
-            thread.join()
+        monkeypatch.setattr(sessions.store, "newest", while_another_writes)
+        assert session.call("4.0").name == "pay"
 
 
 def test_a_listener_hears_nothing_that_stands_inside_damage_and_goes_on_behind_it(tmp_path: Any) -> None:
