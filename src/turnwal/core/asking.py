@@ -28,8 +28,6 @@ def assistant_message(scan: State, event: Event, run: Run) -> None:
         parts_keys[index] = key
         moved = moved or key != own
         taken.add(key)
-        if scan.asks is not None:
-            scan.asks.append((key, event.seq))
     for key in earlier.values():
         gone = run.find(key)
         if gone is not None:

@@ -17,7 +17,8 @@ from turnwal.core.chain import EMPTY, Head, admit, after
 from turnwal.core.errors import Damaged, InvalidEvent, InvalidName
 from turnwal.core.limits import RUN_CHARS_MAX, TIME_MS_MAX
 from turnwal.core.line import Event, Unreadable, make
-from turnwal.core.surface import Surface, check_replace
+from turnwal.core.replacing import check_replace
+from turnwal.core.surface import Surface
 from turnwal.core.types import IGNORABLE, TYPES, check_data
 
 

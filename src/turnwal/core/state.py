@@ -30,8 +30,6 @@ class State:
         self.copied_seq = -1
         self.pairs: list[tuple[int, int]] | None = None
         """When a list: gets the key and the seq of each result that answers a call."""
-        self.asks: list[tuple[int, int]] | None = None
-        """When a list: gets the key and the seq of each message that asks for a call, repeats included."""
         self.asked_last: dict[int, int] = {}
         """Of the last assistant message: part index to packed key of the call that the part asks for."""
 

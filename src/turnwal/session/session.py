@@ -20,8 +20,9 @@ from turnwal.core.errors import EmptySession, Interrupted, Refused, SessionClose
 from turnwal.core.line import Event
 from turnwal.core.log import check_run
 from turnwal.core.recovery import Plan, plan_of
+from turnwal.core.replacing import check_replace
 from turnwal.core.scan import Scan
-from turnwal.core.surface import Surface, check_replace
+from turnwal.core.surface import Surface
 from turnwal.core.types import FORMAT
 from turnwal.session.background import in_thread
 from turnwal.session.call import Call
