@@ -1,0 +1,223 @@
+"""Requests of the Anthropic Messages API.
+
+Rules, with their sources:
+- every `tool_use` is answered in the very next message, the results first in it, one for each id, and no result stands
+  without its call (AN1 to AN4: "Each `tool_use` block must have a corresponding `tool_result` block in the next
+  message."; docs.anthropic.com, "Handle tool calls");
+- thinking goes back as it came, with its signature, to the model that wrote it, or not at all (AN5; "Extended
+  thinking");
+- what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
+- no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from turnwal.core.values import parse_arguments
+from turnwal.transcript.ids import IdRule, Ids
+from turnwal.transcript.message import Answer, Asked, Message
+from turnwal.transcript.target import Notes, Target, Wire, copied
+from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of, wrapped
+
+_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
+"""Base64 of one image ("Vision": 5 MB an image); what is larger is refused with the whole request."""
+
+_SEALED: Final = frozenset({"thinking", "redacted_thinking"})
+"""Blocks that only the model that wrote them may read."""
+
+_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+
+
+class Anthropic(Target):
+    """Anthropic Messages."""
+
+    name: ClassVar[str] = "anthropic"
+    ids: ClassVar[IdRule] = IdRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), "toolu_", 24)
+    separate_system: ClassVar[bool] = True
+    body: ClassVar[str | None] = "content"
+
+    def __init__(self, model: str | None) -> None:
+        """Render for a model; None stands for the one that wrote each message."""
+        super().__init__(model)
+        self._served = False
+        """Whether a block of a server tool was sent."""
+
+    def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
+        """What a message becomes: one message, and the one with the results of its calls."""
+        if message.kind == "assistant":
+            return self._assistant(message, ids, notes)
+        if message.kind == "system":
+            notes.add("system_in_place", "it stands only at the beginning; sent as the user's", message.seq)
+        kept = message.native(self.name)
+        if kept is not None and isinstance(kept.get("message"), dict):
+            return [copied(kept["message"])]
+        return self._one("user", self._given(message.parts, message.seq, notes), message.seq, notes)
+
+    def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
+        """The list begins with the user, and holds the blocks of server tools in pairs alone."""
+        if self._served:
+            messages = [kept for message in messages for kept in _paired(message, message is messages[-1], notes)]
+        if messages and messages[0]["role"] != "user":
+            notes.add("bridge_added", "the first message is the user's")
+            messages.insert(0, {"role": "user", "content": BRIDGE})
+        if messages and messages[-1]["role"] == "assistant":
+            _trim(messages[-1])
+        return messages
+
+    def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
+        taken = {index: ids.take(asked.key, asked.id) for index, asked in message.calls.items()}
+        for index, asked in message.calls.items():
+            if taken[index] != asked.id:
+                notes.add("id_rewritten", f"the call of part {index} has the id {taken[index]} here", message.seq)
+        results = [self._result(asked, taken[index], notes) for index, asked in message.calls.items()]
+        answers = [{"role": "user", "content": results}] if results else []
+        kept = message.native(self.name)
+        if kept is not None and isinstance(kept.get("message"), dict) and self._unchanged(message, taken):
+            return [copied(kept["message"]), *answers]
+        content: list[Wire] = []
+        for index, part in enumerate(message.parts):
+            if part.get("type") == "tool_call":
+                asked_here = message.calls.get(index)
+                if asked_here is not None:
+                    content.append(self._call(asked_here, part, taken[index], message.seq, notes))
+            else:
+                content += self._said(part, message, notes)
+        return [*self._one("assistant", content, message.seq, notes), *answers]
+
+    def _unchanged(self, message: Message, taken: Mapping[int, str]) -> bool:
+        """Whether a message can go back whole as it came: nothing of it is left out or renamed."""
+        asking = [index for index, part in enumerate(message.parts) if part.get("type") == "tool_call"]
+        same = all(index in taken and taken[index] == message.calls[index].id for index in asking)
+        return message.complete and same and self.wrote(message)
+
+    def _one(self, role: str, content: list[Wire], seq: int, notes: Notes) -> list[Wire]:
+        if not content:
+            notes.add("empty_message", "nothing in it can be sent", seq)
+            return []
+        alone = role == "user" and len(content) == 1 and content[0].keys() == {"type", "text"}
+        return [{"role": role, "content": content[0]["text"] if alone else content}]
+
+    def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
+        kept = self.verbatim(part)
+        if isinstance(kept, dict):
+            return {**copied(kept), "id": id}
+        arguments = parse_arguments(asked.arguments) if not asked.free_text else None
+        if arguments is None:
+            arguments = wrapped(asked, seq, notes)
+        return {"type": "tool_use", "id": id, "name": tool_name(asked.name, seq, notes), "input": arguments}
+
+    def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:
+        answer = asked.answer
+        if answer.native is not None and answer.native.get("provider") == self.name:
+            block = answer.native.get("block")
+            if isinstance(block, dict):
+                return {**copied(block), "tool_use_id": id}
+        content = self._given(answer.parts, asked_seq(answer), notes)
+        block = {"type": "tool_result", "tool_use_id": id}
+        if len(content) == 1 and content[0].keys() == {"type", "text"}:
+            block["content"] = content[0]["text"]
+        elif content:
+            block["content"] = content
+        if answer.is_error:
+            block.setdefault("content", "(no output)")
+            block["is_error"] = True
+        return block
+
+    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+        """The blocks of what is given to the model: text, images, documents."""
+        content: list[Wire] = []
+        for part in parts:
+            kept = self.verbatim(part)
+            if isinstance(kept, dict):
+                content.append(copied(kept))
+            elif is_text(part):
+                if part["content"].strip():
+                    content.append({"type": "text", "text": part["content"]})
+            else:
+                source = _source(part)
+                if source is None:
+                    notes.add("part_replaced", f"words stand for a part of type {part.get('type')!r}", seq)
+                    content.append({"type": "text", "text": words_of(part)})
+                else:
+                    content.append(source)
+        return content
+
+    def _said(self, part: Mapping[str, Any], message: Message, notes: Notes) -> list[Wire]:
+        """The blocks of what the model said."""
+        kept = self.verbatim(part)
+        kind = part.get("type")
+        if isinstance(kept, dict):
+            if kept.get("type") not in _SEALED:
+                self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
+                return [copied(kept)]
+            if message.complete and self.wrote(message) and _is_whole(kept):
+                return [copied(kept)]
+        if is_text(part):
+            return [{"type": "text", "text": part["content"]}] if part["content"].strip() else []
+        if kind == "reasoning":
+            notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
+        elif kind in ("blob", "uri", "file"):
+            notes.add("part_replaced", f"words stand for a part of type {kind!r}", message.seq)
+            return [{"type": "text", "text": words_of(part)}]
+        else:
+            notes.add("part_left_out", f"there is no form for a part of type {kind!r}", message.seq)
+        return []
+
+
+TARGET: Final = Anthropic
+
+
+def asked_seq(answer: Answer) -> int:
+    """Seq of a result, -1 for one that is in no log."""
+    return -1 if answer.seq is None else answer.seq
+
+
+def _is_whole(block: Wire) -> bool:
+    """Whether a block of thinking is signed and not emptied (AN5)."""
+    if block["type"] == "redacted_thinking":
+        return bool(block.get("data"))
+    return bool(block.get("signature")) and bool(block.get("thinking"))
+
+
+def _source(part: Mapping[str, Any]) -> Wire | None:
+    """An image or document block, or None for what Anthropic does not take."""
+    media, content, uri = part.get("mime_type"), part.get("content"), part.get("uri")
+    if part.get("type") == "blob" and isinstance(content, str):
+        source: Wire = {"type": "base64", "media_type": media, "data": content}
+    elif part.get("type") == "uri" and isinstance(uri, str) and uri.startswith("https://"):
+        source = {"type": "url", "url": uri}
+    else:
+        return None
+    if media in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
+        return {"type": "image", "source": source} if len(source.get("data", "")) <= _IMAGE_CHARS_MAX else None
+    return {"type": "document", "source": source} if media == "application/pdf" else None
+
+
+def _paired(message: Wire, is_last: bool, notes: Notes) -> list[Wire]:  # noqa: FBT001 - a fact of the message
+    """The message without the blocks of server tools that have no other half in it; a pause at the end is whole."""
+    content = message["content"]
+    if message["role"] != "assistant" or not isinstance(content, list):
+        return [message]
+    calls = {block.get("id") for block in content if block["type"] in _SERVER_CALLS}
+    found = {block.get("tool_use_id") for block in content if "tool_use_id" in block}
+    kept = [
+        block
+        for block in content
+        if (block["type"] not in _SERVER_CALLS or is_last or block.get("id") in found)
+        and ("tool_use_id" not in block or block["tool_use_id"] in calls)
+    ]
+    if len(kept) == len(content):
+        return [message]
+    notes.add("part_left_out", "a block of a server tool has no other half in its message")
+    return [{**message, "content": kept}] if kept else []
+
+
+def _trim(message: Wire) -> None:
+    """Take white space from the end of a last answer, which the model would go on with: it is refused."""
+    content = message["content"]
+    if isinstance(content, str):
+        message["content"] = content.rstrip()
+    elif content[-1].get("type") == "text":
+        content[-1]["text"] = content[-1]["text"].rstrip()

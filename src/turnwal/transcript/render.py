@@ -1,0 +1,203 @@
+"""Rendering: the request that a provider accepts, made of what the log holds, and the same bytes every time.
+
+Promises:
+- Every call is answered, every result has its call, in the order and the form that the target asks for, whatever befell
+  the session; what is changed on the way out is said, with the seqs, and never stored.
+- Rendering again after more events makes only what they touch.
+
+Does not: send anything, or choose what a model should see: that is the surface.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from threading import Lock
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from turnwal.core.errors import Refused
+from turnwal.core.findings import Finding
+from turnwal.core.line import Event
+from turnwal.core.log import Log
+from turnwal.transcript.conversation import Conversation, Outcomes, Waiting
+from turnwal.transcript.ids import Ids
+from turnwal.transcript.message import Message
+from turnwal.transcript.target import Made, Notes, Target, Wire, family, join, made_of
+from turnwal.transcript.targets import package_of
+from turnwal.transcript.words import scrubbed, text_of
+
+CODES: Final = {
+    "arguments_wrapped": "arguments that are no JSON object are sent inside one",
+    "bridge_added": "a message that is in no log stands where the target wants one",
+    "duplicate_call": "a call that was asked for before is sent once",
+    "duplicate_result": "a call that has a result got another; the first is sent",
+    "empty_message": "a message in which nothing can be sent is left out",
+    "name_rewritten": "a tool's name that the target does not allow is another one here",
+    "id_rewritten": "a call id that is taken, empty or not allowed is another one here",
+    "incomplete_message": "a message that never completed is sent as its text",
+    "orphan_result": "a result whose call is not sent is left out",
+    "outcome_in_place": "an outcome that was learnt later stands in place of the result",
+    "part_left_out": "a part that the target has no form for, or not from this model, is left out",
+    "part_replaced": "words stand for a part that the target cannot take there",
+    "partial_message": "text that was shown, and whose message never came, is sent",
+    "reasoning_left_out": "reasoning of another provider or model, or without its signature, is left out",
+    "surrogate_replaced": "half a character, which no request can hold, is U+FFFD here",
+    "system_in_place": "system text behind the beginning is sent as user text",
+    "unanswered_call": "a call without a result is answered here alone",
+    "unknown_part": "a part of a type that this version does not know is left out",
+    "waiting_call": "a call that waits for its answer is answered here by a placeholder",
+}
+"""Every code of a change, with what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A request's messages, ready to send."""
+
+    messages: list[Wire]
+    system: str | None
+    """The system text, for a target that wants it beside the messages; None where there is none."""
+    findings: tuple[Finding, ...]
+    """What is not as it stands in the log, and why."""
+
+
+class Renderer:
+    """Renders one run for one target, again and again as the log grows."""
+
+    def __init__(self, target: Target, conversation: Conversation) -> None:
+        """Begin with nothing made."""
+        self.conversation = conversation
+        self._target = target
+        self._model_is_given = target.model is not None
+        self._ids = Ids(target.ids)
+        self._pieces: list[list[Made]] = []
+        self._taken: list[tuple[str, ...]] = []
+        self._findings: list[tuple[Finding, ...]] = []
+        self._leading = 0
+        """How many visible events at the beginning are system text."""
+
+    def render(self, *, waiting: Waiting = "refuse") -> Rendering:
+        """Return the request. Raises `Refused` where calls wait, unless a placeholder is asked for."""
+        start, shown = self.conversation.messages()
+        self._forget(min(start, self._model_changed()))
+        waits = self.conversation.waiting() if waiting == "refuse" else []
+        if waits:
+            raise Refused(
+                f"calls wait for an answer: {', '.join(waits)}",
+                action="render",
+                subject=self._target.name,
+                hint='answer them first, or pass waiting="placeholder"',
+            )
+        system = self._beginning(shown)
+        for index in range(len(self._pieces), len(shown)):
+            self._make(index, shown[index])
+        notes = Notes()
+        messages = self._target.finish(join(self._pieces, self._target), notes)
+        findings = [finding for found in self._findings for finding in found]
+        return Rendering(messages, system, (*findings, *notes.findings))
+
+    def _model_changed(self) -> int:
+        """From which index on the messages are to be made anew because another model is asked now."""
+        newest = self.conversation.models.get(self._target.name)
+        if self._model_is_given or newest is None or newest == self._target.model:
+            return len(self._pieces)
+        before, self._target.model = self._target.model, newest
+        return len(self._pieces) if before is not None and family(before) == family(newest) else 0
+
+    def _forget(self, start: int) -> None:
+        for taken in self._taken[start:]:
+            self._ids.give_back(taken)
+        del self._pieces[start:], self._taken[start:], self._findings[start:]
+        self._leading = min(self._leading, start)
+
+    def _beginning(self, shown: list[tuple[Message, ...]]) -> str | None:
+        """The text of the leading system messages, for a target that wants it apart."""
+        if not self._target.separate_system:
+            return None
+        while self._leading < len(shown) and all(message.kind == "system" for message in shown[self._leading]):
+            self._leading += 1
+        texts = [text_of(message.parts) for found in shown[: self._leading] for message in found]
+        return "\n\n".join(text for text in texts if text) or None
+
+    def _make(self, index: int, shown: tuple[Message, ...]) -> None:
+        notes = Notes()
+        notes.findings.extend(self.conversation.findings(index))
+        ids = _Taking(self._ids)
+        made: list[Wire] = []
+        if index >= self._leading:
+            for message in shown:
+                made += self._target.make(message, ids, notes)
+        clean: list[Wire] = scrubbed(made)
+        if clean is not made:
+            notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
+        self._pieces.append([made_of(message, self._target.body) for message in clean])
+        self._taken.append(tuple(ids.taken))
+        self._findings.append(tuple(notes.findings))
+
+
+class _Taking(Ids):
+    """The ids of a request, remembering which of them one message took."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self.taken: list[str] = []
+
+    def take(self, key: int, id: str) -> str:
+        found = self._ids.take(key, id)
+        self.taken.append(found)
+        return found
+
+
+class _Kept:
+    """A renderer of a log in memory, and how far it has read."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self.renderer = renderer
+        self.next_seq = 0
+
+
+_kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], _Kept]]"] = WeakKeyDictionary()
+_mutex: Final = Lock()
+
+
+def render(
+    source: Iterable[Event],
+    target: str,
+    run: str = "main",
+    *,
+    model: str | None = None,
+    waiting: Waiting = "refuse",
+    outcomes: Outcomes = "note",
+    partial: bool = False,
+) -> Rendering:
+    """Return the request-ready messages of a run for a target, with what was changed on the way out.
+
+    `source` is a `Log`, a session, an inspection or any iterable of events from the first on; for a `Log`, rendering
+    again costs what came since. Blocks that only their own model may read go back verbatim where `model` is the one
+    that wrote them (without it: the newest that wrote for this target). A call that waits is refused, or answered by a
+    `placeholder`. A late outcome is a `note` at its place, or with `replace` stands for the earlier result. `partial`
+    sends text that was shown and whose message never came. Raises `InvalidName` for an unknown target, and `Refused`
+    where calls wait.
+    """
+    if not isinstance(source, Log):
+        renderer = renderer_of(target, run, model=model, outcomes=outcomes, partial=partial)
+        renderer.conversation.feed_all(source)
+        return renderer.render(waiting=waiting)
+    with _mutex:
+        found = _kept.setdefault(source, {})
+        options = (target, run, model, outcomes, partial)
+        kept = found.get(options)
+        if kept is None:
+            kept = found[options] = _Kept(renderer_of(target, run, model=model, outcomes=outcomes, partial=partial))
+        for event in source.since(kept.next_seq):
+            kept.renderer.conversation.feed(event)
+            kept.next_seq = event.seq + 1
+        return kept.renderer.render(waiting=waiting)
+
+
+def renderer_of(
+    target: str, run: str = "main", *, model: str | None = None, outcomes: Outcomes = "note", partial: bool = False
+) -> Renderer:
+    """A renderer that has read nothing yet. Raises `InvalidName` for an unknown target."""
+    made: Target = import_module(f"{package_of(target)}.render").TARGET(model)
+    return Renderer(made, Conversation(run, outcomes=outcomes, partial=partial))

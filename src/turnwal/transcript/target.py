@@ -1,0 +1,131 @@
+"""What a target is: the rules by which the messages of a conversation become those of one provider's request.
+
+Promises: a target is a function of the messages, the model and the ids taken so far, so that the same history gives the
+same request. Whatever it leaves out or changes it notes as a finding with the seqs.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+from turnwal.core.findings import Finding
+from turnwal.transcript.ids import IdRule, Ids
+from turnwal.transcript.message import Message, native_of
+
+Wire = dict[str, Any]
+"""A message as the provider's request has it."""
+
+_DATED: Final = re.compile(r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest))?(?:-v\d+(?::\d+)?)?$")
+
+
+class Notes:
+    """Where a target notes what it changes about one message."""
+
+    def __init__(self) -> None:
+        """Begin with nothing noted."""
+        self.findings: list[Finding] = []
+
+    def add(self, code: str, message: str, *seqs: int) -> None:
+        """Note one change; the codes are those of `CODES` in `render.py`."""
+        self.findings.append(Finding(code, seqs, message))
+
+
+class Target(ABC):
+    """One provider's requests, for one model of it."""
+
+    name: ClassVar[str]
+    ids: ClassVar[IdRule]
+    separate_system: ClassVar[bool]
+    """Leading system text stands beside the messages, not among them."""
+    body: ClassVar[str | None]
+    """Where equal neighbours are merged: the field of a message that holds its list of blocks; else None."""
+
+    def __init__(self, model: str | None) -> None:
+        """Render for a model; None stands for the one that wrote each message."""
+        self.model = model
+
+    @abstractmethod
+    def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
+        """What a message becomes, the answers of its calls included; empty where nothing of it can be sent."""
+
+    def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
+        """The request's list, once equal neighbours are merged: what depends on where the list begins and ends."""
+        del notes
+        return messages
+
+    def text_block(self, text: str) -> Wire:
+        """A block that holds text, for messages that are merged."""
+        return {"type": "text", "text": text}
+
+    def wrote(self, message: Message) -> bool:
+        """Whether the model that is asked now is the one that wrote a message: signed blocks are its own (F29)."""
+        model = message.event.data.get("model")
+        return self.model is None or model is None or family(str(model)) == family(self.model)
+
+    def verbatim(self, part: Mapping[str, Any]) -> Any | None:
+        """The block that a part keeps for this target, or None."""
+        native = native_of(part, self.name)
+        return None if native is None else native.get("block")
+
+
+def family(model: str) -> str:
+    """A model's name without what dates a release of it: an alias and the release behind it are one model."""
+    return _DATED.sub("", model.removeprefix("models/"))
+
+
+class Made(NamedTuple):
+    """A message as a target made it, kept to be handed out again and again."""
+
+    message: Wire
+    flat: bool
+    """The message, and each block of its body, holds nothing that can be changed: a shallow copy of each is enough."""
+
+
+def made_of(message: Wire, body: str | None) -> Made:
+    """A message to keep, with what its copy costs."""
+    blocks = message.get(body) if body is not None else None
+    if isinstance(blocks, list):
+        flat = all(type(block) is dict and _is_flat(block.values()) for block in blocks)
+        return Made(message, flat and _is_flat(value for name, value in message.items() if name != body))
+    return Made(message, flat=_is_flat(message.values()))
+
+
+def join(pieces: Iterable[Iterable[Made]], target: Target) -> list[Wire]:
+    """All messages in one list, copied, equal neighbours merged where the target wants that."""
+    body = target.body
+    joined: list[Wire] = []
+    role = None
+    for piece in pieces:
+        for message, flat in piece:
+            if not flat:
+                fresh = copied(message)
+            else:
+                fresh = message.copy()
+                if body is not None and type(fresh[body]) is list:
+                    fresh[body] = [block.copy() for block in fresh[body]]
+            if body is None or role != fresh["role"]:
+                role = fresh.get("role")
+                joined.append(fresh)
+            else:
+                last = joined[-1]
+                last[body] = [*_blocks(last[body], target), *_blocks(fresh[body], target)]
+    return joined
+
+
+def _is_flat(values: Iterable[Any]) -> bool:
+    return not any(type(value) in (dict, list) for value in values)
+
+
+def copied(value: Any) -> Any:
+    """A copy of JSON data that shares nothing that can be changed."""
+    kind = type(value)
+    if kind is dict:
+        return {name: item if type(item) is str else copied(item) for name, item in value.items()}
+    if kind is list:
+        return [item if type(item) is str else copied(item) for item in value]
+    return value
+
+
+def _blocks(body: list[Wire] | str, target: Target) -> list[Wire]:
+    return [target.text_block(body)] if isinstance(body, str) else body
