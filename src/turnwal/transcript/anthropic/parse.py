@@ -1,0 +1,171 @@
+"""Replies and histories of the Anthropic Messages API, as events.
+
+Promises: nothing is lost. What a neutral part cannot say again is kept verbatim in `native`, and only then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from turnwal.core.line import compact
+from turnwal.core.values import parse_arguments
+from turnwal.transcript.plain import without_nulls
+
+_NAME: Final = "anthropic"
+Block = Mapping[str, Any]
+
+
+def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of an `assistant_message` for a Messages API response."""
+    content = reply.get("content")
+    data: dict[str, Any] = {"parts": [part_of(block) for block in content or ()], "provider": _NAME}
+    for name, field in (("model", "model"), ("response_id", "id"), ("stop", "stop_reason"), ("usage", "usage")):
+        if reply.get(field) is not None:
+            data[name] = reply[field]
+    if reply.get("complete") is False:
+        data["complete"] = False
+    return data
+
+
+def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The response that the events of a stream make together; `complete` is false where the stream was cut off.
+
+    The arguments of a call stay the text that the model wrote, in `input`.
+    """
+    reply: dict[str, Any] = {"content": [], "complete": False}
+    blocks: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        match chunk.get("type"):
+            case "message_start":
+                reply |= {**without_nulls(chunk.get("message", {})), "complete": False}
+            case "content_block_start":
+                blocks[chunk["index"]] = dict(chunk["content_block"])
+            case "content_block_delta":
+                _extend(blocks.setdefault(chunk["index"], {"type": "text", "text": ""}), chunk["delta"])
+            case "message_delta":
+                reply |= without_nulls(chunk.get("delta", {}))
+                reply["usage"] = {**reply.get("usage", {}), **without_nulls(chunk.get("usage") or {})}
+            case "message_stop":
+                reply["complete"] = True
+            case _:
+                pass
+    reply["content"] = [block for _, block in sorted(blocks.items())]
+    return reply
+
+
+def _extend(block: dict[str, Any], delta: Block) -> None:
+    match delta.get("type"):
+        case "text_delta":
+            block["text"] = block.get("text", "") + delta["text"]
+        case "input_json_delta":
+            before = block.get("input")
+            block["input"] = (before if isinstance(before, str) else "") + delta["partial_json"]
+        case "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + delta["thinking"]
+        case "signature_delta":
+            block["signature"] = block.get("signature", "") + delta["signature"]
+        case "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        case _:
+            pass
+
+
+def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events (type, data) of a list of messages, with the system text that stands beside it."""
+    if isinstance(system, str) and system:
+        yield "system_message", {"parts": [{"type": "text", "content": system}]}
+    elif isinstance(system, list) and system:
+        yield "system_message", {"parts": [part_of(block) for block in system]}
+    for message in messages:
+        content = message.get("content")
+        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        for block in results:
+            yield "tool_result", _result_data(block)
+        if results and len(results) == len(blocks):
+            continue
+        data: dict[str, Any] = {"parts": [part_of(block) for block in blocks if block.get("type") != "tool_result"]}
+        if message.get("role") == "assistant":
+            data["provider"] = _NAME
+        if not results and not _is_usual(message, blocks):
+            data["native"] = {"provider": _NAME, "message": dict(message)}
+        yield ("assistant_message" if message.get("role") == "assistant" else "user_message"), data
+
+
+def part_of(block: Block) -> dict[str, Any]:
+    """A part for a block, with the block itself where the part alone would not give it back."""
+    block = without_nulls(block)
+    kind = block.get("type")
+    part: dict[str, Any]
+    usual: Block | None = None
+    match kind:
+        case "text":
+            part = {"type": "text", "content": block.get("text", "")}
+            usual = {"type": "text", "text": part["content"]}
+        case "tool_use":
+            given = block.get("input", {})
+            raw = given if isinstance(given, str) else compact(given)
+            parsed = parse_arguments(raw)
+            part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": raw}
+            usual = {"type": "tool_use", "id": part["id"], "name": part["name"], "input": given}
+            if isinstance(given, str) and parsed is not None:
+                block = {**block, "input": parsed}
+                usual = {**usual, "input": parsed}
+        case "thinking" | "redacted_thinking":
+            part = {"type": "reasoning"}
+            if block.get("thinking"):
+                part["content"] = block["thinking"]
+        case "image" | "document":
+            part, usual = _media(block)
+        case "server_tool_use" | "mcp_tool_use":
+            given = block.get("input")
+            if isinstance(given, str):
+                block = {**block, "input": parse_arguments(given) or {}}
+            part = {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}
+        case _ if "tool_use_id" in block:
+            part = {"type": "server_tool_call_response", "id": block["tool_use_id"], "name": kind}
+        case _:
+            part = {"type": str(kind)}
+    if block != usual:
+        part["native"] = {"provider": _NAME, "block": block}
+    return part
+
+
+def _media(block: Block) -> tuple[dict[str, Any], Block | None]:
+    source = block.get("source")
+    source = source if isinstance(source, dict) else {}
+    modality = "image" if block["type"] == "image" else "document"
+    media = source.get("media_type")
+    usual: Block = {"type": block["type"], "source": source}
+    if source.get("type") == "base64":
+        return {"type": "blob", "modality": modality, "mime_type": media, "content": source.get("data", "")}, usual
+    if source.get("type") == "url":
+        part = {"type": "uri", "modality": modality, "uri": source.get("url", "")}
+        if modality == "document":
+            part["mime_type"] = "application/pdf"
+        return part, usual
+    return {"type": "file", "modality": modality, "file_id": str(source.get("file_id", ""))}, None
+
+
+def _result_data(block: Block) -> dict[str, Any]:
+    content = block.get("content")
+    inner: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    data: dict[str, Any] = {"id": block.get("tool_use_id", ""), "parts": [part_of(each) for each in inner]}
+    if block.get("is_error"):
+        data["is_error"] = True
+    text = len(inner) == 1 and inner[0].keys() == {"type", "text"} and inner[0]["type"] == "text"
+    usual: dict[str, Any] = {"type": "tool_result", "tool_use_id": data["id"]}
+    if inner:
+        usual["content"] = inner[0]["text"] if text else inner
+    if data.get("is_error"):
+        usual["is_error"] = True
+    if block != usual:
+        data["native"] = {"provider": _NAME, "block": dict(block)}
+    return data
+
+
+def _is_usual(message: Block, blocks: list[Block]) -> bool:
+    """Whether the parts alone give the message back as it was."""
+    if message.keys() != {"role", "content"}:
+        return False
+    alone = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+    return isinstance(message["content"], str) is (alone and message["role"] == "user")

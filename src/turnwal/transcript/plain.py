@@ -1,0 +1,34 @@
+"""Replies of the providers' own packages, as plain JSON data.
+
+Promises: no package is imported; an object that can say itself as data does, by the names of the API, with what was not
+sent left out. Data stays what it is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnwal.core.errors import InvalidEvent
+
+
+def plain(value: object) -> Any:
+    """A reply, or a piece of one, as JSON data. Raises `InvalidEvent` for what is neither data nor says itself as data."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return plain(dump(mode="json", by_alias=True, exclude_unset=True))
+    raise InvalidEvent(
+        f"a {type(value).__name__} is no reply that turnwal can read",
+        action="parse",
+        subject=type(value).__name__,
+        hint="pass the reply object of the provider's package, or its JSON as a dict",
+    )
+
+
+def without_nulls(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a block that say something: an API takes an absent one for null."""
+    return {name: value for name, value in block.items() if value is not None}
