@@ -11,7 +11,7 @@ from turnwal.core.errors import InvalidEvent
 
 
 def plain(value: object) -> Any:
-    """A reply, or a piece of one, as JSON data. Raises `InvalidEvent` for what is neither data nor says itself as data."""
+    """A reply, or a piece of one, as JSON data. Raises `InvalidEvent` for what cannot say itself as data."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,0 +1,173 @@
+"""What the Anthropic Messages API refuses.
+
+Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision"; the words of its errors:
+"`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
+`tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
+must be non-empty", "messages: first message must use the "user" role".
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from turnwal.transcript.check import Problem
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_BLOCKS: Final = {
+    "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
+    "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}),
+}
+_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+
+
+def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
+    """Every broken rule, in the order of the messages."""
+    if system is not None and not isinstance(system, (str, list)):
+        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    if messages and _role(messages[0]) == "assistant":
+        yield Problem("first_role", "messages[0]", "the first message must be the user's")
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        where = f"messages[{index}]"
+        if _role(message) not in _BLOCKS:
+            yield Problem("bad_shape", where, "it is no message of the user or the assistant")
+            continue
+        yield from _content(message, where, last=index == len(messages) - 1)
+        yield from _calls(message, messages[index + 1 : index + 2], where, seen)
+        if index == 0 or _role(messages[index - 1]) != _role(message):
+            yield from _results(message, _together(messages, index), where)
+
+
+def _content(message: Mapping[str, Any], where: str, *, last: bool) -> Iterator[Problem]:
+    content, role = message.get("content"), message["role"]
+    if isinstance(content, str):
+        if not content.strip():
+            yield Problem("empty_message", where, "its text is empty")
+        elif last and role == "assistant" and content != content.rstrip():
+            yield Problem("empty_message", where, "the last answer ends in white space")
+        return
+    if not isinstance(content, list) or not content:
+        yield Problem("empty_message" if content == [] else "bad_shape", where, "it has no content")
+        return
+    for at, block in enumerate(content):
+        yield from _block(block, role, f"{where}.content[{at}]")
+    text = content[-1].get("text") if isinstance(content[-1], dict) else None
+    if last and role == "assistant" and isinstance(text, str) and text.strip() and text != text.rstrip():
+        yield Problem("empty_message", f"{where}.content[{len(content) - 1}]", "the last answer ends in white space")
+
+
+def _block(block: object, role: str, where: str) -> Iterator[Problem]:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict) or not isinstance(kind, str):
+        yield Problem("bad_shape", where, "it is no block")
+        return
+    if kind not in _BLOCKS[role] and not (role == "assistant" and kind.endswith("_tool_result")):
+        yield Problem("bad_shape", where, f"a message of the {role} holds no block of type {kind!r}")
+    text = block.get("text")
+    if kind == "text" and not (isinstance(text, str) and text.strip()):
+        yield Problem("empty_message", where, "its text is empty")
+    if kind == "tool_use":
+        yield from _tool_use(block, where)
+    if kind == "thinking" and not (block.get("thinking") and block.get("signature")):
+        yield Problem("unsigned_reasoning", where, "thinking goes back whole, with its signature")
+    if kind == "redacted_thinking" and not block.get("data"):
+        yield Problem("unsigned_reasoning", where, "redacted thinking goes back with its data")
+    if kind == "tool_result":
+        yield from _result_content(block, where)
+
+
+def _tool_use(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    if not _matches(_ID, block.get("id")):
+        yield Problem("bad_id", f"{where}.id", "an id is letters, digits, _ and -")
+    if not _matches(_NAME, block.get("name")):
+        yield Problem("bad_name", f"{where}.name", "a name is 1 to 128 letters, digits, _ and -")
+    if not isinstance(block.get("input"), dict):
+        yield Problem("bad_arguments", f"{where}.input", "it is no object")
+
+
+def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    content = block.get("content")
+    if block.get("is_error") and not content:
+        yield Problem("empty_message", f"{where}.content", "the content of an error is empty")
+    for at, inner in enumerate(content if isinstance(content, list) else ()):
+        kind = inner.get("type") if isinstance(inner, dict) else None
+        if kind not in ("text", "image", "document", "search_result", "tool_reference"):
+            yield Problem("bad_shape", f"{where}.content[{at}]", "a result holds text, images and documents")
+        elif kind == "text" and not inner.get("text"):
+            yield Problem("empty_message", f"{where}.content[{at}]", "its text is empty")
+
+
+def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
+    answered = {
+        block.get("tool_use_id") for after in following for block in _blocks(after) if _is(block, "tool_result")
+    }
+    blocks = _blocks(message)
+    results = {block.get("tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
+    asked = set()
+    for at, block in enumerate(blocks):
+        here = f"{where}.content[{at}]"
+        if _is(block, "tool_use"):
+            id = block.get("id")
+            if id in seen:
+                yield Problem("duplicate_id", f"{here}.id", f"the id {id!r} is taken")
+            if isinstance(id, str):
+                seen.add(id)
+            if id not in answered:
+                yield Problem("unanswered_call", here, f"the next message has no result for {id!r}")
+        elif _kind(block) in _SERVER_CALLS:
+            asked.add(block.get("id"))
+            if block.get("id") not in results and following:
+                yield Problem("unanswered_call", here, "what the server tool found does not follow")
+        elif _kind(block).endswith("_tool_result") and block.get("tool_use_id") not in asked:
+            yield Problem("orphan_result", here, "its server call does not stand before it")
+
+
+def _together(messages: Sequence[Any], index: int) -> set[Any]:
+    """The ids of the calls that the messages before a user's ask for; equal roles count as one message."""
+    ids: set[Any] = set()
+    at = index - 1
+    while at >= 0 and _role(messages[at]) == "assistant":
+        ids |= {block.get("id") for block in _blocks(messages[at]) if _is(block, "tool_use")}
+        at -= 1
+    return ids
+
+
+def _results(message: Mapping[str, Any], calls: set[Any], where: str) -> Iterator[Problem]:
+    found: set[Any] = set()
+    other = False
+    for at, block in enumerate(_blocks(message)):
+        here = f"{where}.content[{at}]"
+        if not _is(block, "tool_result"):
+            other = True
+            continue
+        id = block.get("tool_use_id")
+        if other:
+            yield Problem("results_not_first", here, "results stand before everything else")
+        if id in found:
+            yield Problem("duplicate_result", here, f"{id!r} has a result already")
+        if id not in calls or message["role"] != "user":
+            yield Problem("orphan_result", here, f"the message before asks for no {id!r}")
+        found.add(id)
+
+
+def _role(message: object) -> object:
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _blocks(message: object) -> list[Mapping[str, Any]]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _kind(block: Mapping[str, Any]) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _is(block: Mapping[str, Any], kind: str) -> bool:
+    return block.get("type") == kind
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None

@@ -1,0 +1,82 @@
+"""Checking: what a provider would refuse of a list of messages, whoever made it.
+
+Promises: every rule that is known is looked at, and each break is said with its position; nothing is raised for odd
+messages, and nothing changed. It shares no code with rendering: each holds the other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from turnwal.core.errors import InvalidEvent
+from turnwal.transcript.targets import package_of
+
+CODES: Final = {
+    "bad_arguments": "the arguments of a call are not what the provider takes",
+    "bad_id": "a call id is empty, too long, or has characters that are not allowed",
+    "bad_name": "the name of a tool is empty, too long, or has characters that are not allowed",
+    "bad_shape": "a message or a part of it has not the form that the provider knows",
+    "duplicate_id": "two calls of the request have the same id",
+    "duplicate_result": "a call has two results",
+    "empty_message": "a message, or a text in it, is empty",
+    "first_role": "the first message is not the user's",
+    "last_role": "the last message is not one that the model can answer",
+    "orphan_result": "a result has no call where it should have one",
+    "reasoning_alone": "reasoning stands without what it belongs to, or the other way round",
+    "results_apart": "the results of one message's calls do not stand together",
+    "results_not_first": "something stands before a result in its message",
+    "role_order": "the roles do not follow each other as the provider wants",
+    "surrogate": "a text holds half a character",
+    "unanswered_call": "a call has no result where it must have one",
+    "unsigned_reasoning": "reasoning is not signed, or is emptied",
+}
+"""Every code of a broken rule, with what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken rule: its code, where, and a sentence."""
+
+    code: str
+    position: str
+    """A path into the list that was given: `messages[3].content[0]`."""
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The problem as plain values."""
+        return {"code": self.code, "position": self.position, "message": self.message}
+
+
+def check(target: str, messages: object, *, system: object = None) -> list[Problem]:
+    """Return every rule of a target that a list of request messages breaks, in the order of the list.
+
+    `messages` is what the request has under `messages` (Responses: `input`, Gemini: `contents`). Raises `InvalidName`
+    for an unknown target and `InvalidEvent` for what is no list.
+    """
+    package = package_of(target)
+    if not isinstance(messages, list):
+        raise InvalidEvent(
+            f"a {type(messages).__name__} is no list of messages",
+            action="check",
+            subject=target,
+            hint="pass what the request has under `messages`, `input` or `contents`",
+        )
+    rules = import_module(f"{package}.check")
+    found: Iterator[Problem] = rules.problems(messages, system)
+    return [*found, *_surrogates(messages, "messages")]
+
+
+def _surrogates(value: Any, position: str) -> Iterator[Problem]:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            yield Problem("surrogate", position, "it holds half a character, which no JSON parser must take")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _surrogates(name, position)
+            yield from _surrogates(item, f"{position}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _surrogates(item, f"{position}[{index}]")
