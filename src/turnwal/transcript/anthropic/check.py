@@ -99,9 +99,8 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
 
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
-    answered = {
-        block.get("tool_use_id") for after in following for block in _blocks(after) if _is(block, "tool_result")
-    }
+    after = [block for each in following for block in _blocks(each)]
+    answered = {block.get("tool_use_id") for block in after if _is(block, "tool_result")}
     blocks = _blocks(message)
     results = {block.get("tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
     asked = set()

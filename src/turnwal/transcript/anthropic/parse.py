@@ -3,7 +3,7 @@
 Promises: nothing is lost. What a neutral part cannot say again is kept verbatim in `native`, and only then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from turnwal.core.line import compact
@@ -12,6 +12,8 @@ from turnwal.transcript.plain import without_nulls
 
 _NAME: Final = "anthropic"
 Block = Mapping[str, Any]
+_Part = tuple[dict[str, Any], Block | None, Block]
+"""A part, the block that it alone stands for, and the block that came."""
 
 
 def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,55 +97,66 @@ def part_of(block: Block) -> dict[str, Any]:
     """A part for a block, with the block itself where the part alone would not give it back."""
     block = without_nulls(block)
     kind = block.get("type")
-    part: dict[str, Any]
     usual: Block | None = None
-    match kind:
-        case "text":
-            part = {"type": "text", "content": block.get("text", "")}
-            usual = {"type": "text", "text": part["content"]}
-        case "tool_use":
-            given = block.get("input", {})
-            raw = given if isinstance(given, str) else compact(given)
-            parsed = parse_arguments(raw)
-            part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": raw}
-            usual = {"type": "tool_use", "id": part["id"], "name": part["name"], "input": given}
-            if isinstance(given, str) and parsed is not None:
-                block = {**block, "input": parsed}
-                usual = {**usual, "input": parsed}
-        case "thinking" | "redacted_thinking":
-            part = {"type": "reasoning"}
-            if block.get("thinking"):
-                part["content"] = block["thinking"]
-        case "image" | "document":
-            part, usual = _media(block)
-        case "server_tool_use" | "mcp_tool_use":
-            given = block.get("input")
-            if isinstance(given, str):
-                block = {**block, "input": parse_arguments(given) or {}}
-            part = {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}
-        case _ if "tool_use_id" in block:
-            part = {"type": "server_tool_call_response", "id": block["tool_use_id"], "name": kind}
-        case _:
-            part = {"type": str(kind)}
+    if kind in _PARTS:
+        part, usual, block = _PARTS[kind](block)
+    elif "tool_use_id" in block:
+        part = {"type": "server_tool_call_response", "id": block["tool_use_id"], "name": kind}
+    else:
+        part = {"type": str(kind)}
     if block != usual:
         part["native"] = {"provider": _NAME, "block": block}
     return part
 
 
-def _media(block: Block) -> tuple[dict[str, Any], Block | None]:
+def _text(block: Block) -> _Part:
+    text = block.get("text", "")
+    return {"type": "text", "content": text}, {"type": "text", "text": text}, block
+
+
+def _tool_use(block: Block) -> _Part:
+    given = block.get("input", {})
+    raw = given if isinstance(given, str) else compact(given)
+    if isinstance(given, str):
+        given = parse_arguments(raw)
+        block = {**block, "input": given}
+    part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": raw}
+    usual = {"type": "tool_use", "id": part["id"], "name": part["name"], "input": given}
+    # arguments that were cut off parse to nothing: the part alone has what there is of them
+    return part, block if given is None else usual, block
+
+
+def _thinking(block: Block) -> _Part:
+    part = {"type": "reasoning"}
+    if block.get("thinking"):
+        part["content"] = block["thinking"]
+    return part, None, block
+
+
+def _server_call(block: Block) -> _Part:
+    if isinstance(block.get("input"), str):
+        block = {**block, "input": parse_arguments(block["input"]) or {}}
+    return {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}, None, block
+
+
+def _media(block: Block) -> _Part:
     source = block.get("source")
     source = source if isinstance(source, dict) else {}
     modality = "image" if block["type"] == "image" else "document"
     media = source.get("media_type")
     usual: Block = {"type": block["type"], "source": source}
     if source.get("type") == "base64":
-        return {"type": "blob", "modality": modality, "mime_type": media, "content": source.get("data", "")}, usual
+        return (
+            {"type": "blob", "modality": modality, "mime_type": media, "content": source.get("data", "")},
+            usual,
+            block,
+        )
     if source.get("type") == "url":
         part = {"type": "uri", "modality": modality, "uri": source.get("url", "")}
         if modality == "document":
             part["mime_type"] = "application/pdf"
-        return part, usual
-    return {"type": "file", "modality": modality, "file_id": str(source.get("file_id", ""))}, None
+        return part, usual, block
+    return {"type": "file", "modality": modality, "file_id": str(source.get("file_id", ""))}, None, block
 
 
 def _result_data(block: Block) -> dict[str, Any]:
@@ -169,3 +182,15 @@ def _is_usual(message: Block, blocks: list[Block]) -> bool:
         return False
     alone = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
     return isinstance(message["content"], str) is (alone and message["role"] == "user")
+
+
+_PARTS: Final[Mapping[object, Callable[[Block], _Part]]] = {
+    "text": _text,
+    "tool_use": _tool_use,
+    "thinking": _thinking,
+    "redacted_thinking": _thinking,
+    "image": _media,
+    "document": _media,
+    "server_tool_use": _server_call,
+    "mcp_tool_use": _server_call,
+}
