@@ -67,6 +67,8 @@ class Conversation:
         """By key: the index of the message that shows the call."""
         self._open: dict[int, str] = {}
         """By key: the words that stand for the result of a shown call that may still get one."""
+        self._unsent: dict[int, int] = {}
+        """By key of a call of an incomplete message that was not handed over yet: the index of the message."""
         self._stale = 0
         self.models: dict[str, str] = {}
         """By provider: the model that wrote the newest message of it."""
@@ -109,6 +111,9 @@ class Conversation:
         for key, words in self._open.items():
             if self._stand_in(key)[0] != words:
                 self._touch(self._placed[key])
+        for key, index in self._unsent.items():
+            if self._was_handed_over(key):
+                self._touch(index)
         start, surface = min(self._stale, len(self._messages)), self._pairs.surface
         self._forget(start)
         for index in range(start, len(surface)):
@@ -145,6 +150,8 @@ class Conversation:
                 for asked in message.calls.values():
                     del self._placed[asked.key]
                     self._open.pop(asked.key, None)
+        for key in [key for key, index in self._unsent.items() if index >= start]:
+            del self._unsent[key]
         del self._messages[start:]
         del self._seqs[start:]
 
@@ -177,6 +184,7 @@ class Conversation:
                 continue
             part = parts[part_index]
             if not complete and not self._was_handed_over(key):
+                self._unsent[key] = index
                 continue
             self._placed[key] = index
             found, why = self._answer(key, event.seq)
