@@ -18,6 +18,7 @@ CODES: Final = {
     "bad_name": "the name of a tool is empty, too long, or has characters that are not allowed",
     "bad_shape": "a message or a part of it has not the form that the provider knows",
     "duplicate_id": "two calls of the request have the same id",
+    "duplicate_name": "two documents of the request have the same name",
     "duplicate_result": "a call has two results",
     "empty_message": "a message, or a text in it, is empty",
     "first_role": "the first message is not the user's",

@@ -54,7 +54,7 @@ class Log(log.Log):
             for type_, data in module.history(plain(messages), plain(system)):
                 named = data
                 if type_ == "tool_result":
-                    asked = waiting.get(id_of(data))
+                    asked = None if "call" in data else waiting.get(id_of(data))
                     named = {"call": asked.pop(0), **data} if asked else data
                 event = made.append(type_, named)
                 if type_ == "assistant_message":

@@ -1,9 +1,10 @@
 """Replies of the providers' own packages, as plain JSON data.
 
 Promises: no package is imported; an object that can say itself as data does, by the names of the API, with what was not
-sent left out. Data stays what it is.
+sent left out. Data stays what it is; bytes become base64, as JSON has them.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ def plain(value: object) -> Any:
         return [plain(item) for item in value]
     if value is None or isinstance(value, (str, int, float)):
         return value
+    if isinstance(value, (bytes, bytearray)):
+        return b64encode(value).decode("ascii")
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return plain(dump(mode="json", by_alias=True, exclude_unset=True))

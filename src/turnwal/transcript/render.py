@@ -41,6 +41,7 @@ CODES: Final = {
     "part_replaced": "words stand for a part that the target cannot take there",
     "partial_message": "text that was shown, and whose message never came, is sent",
     "reasoning_left_out": "reasoning of another provider or model, or without its signature, is left out",
+    "signature_bypassed": "a call whose signature is lost carries the value that its provider documents for that",
     "surrogate_replaced": "half a character, which no request can hold, is U+FFFD here",
     "system_in_place": "system text behind the beginning is sent as user text",
     "unanswered_call": "a call without a result is answered here alone",

@@ -54,6 +54,11 @@ class Target(ABC):
         del notes
         return messages
 
+    def merges(self, last: Wire, following: Wire) -> bool:
+        """Whether two neighbours of one role become one message, for targets that merge."""
+        del last, following
+        return True
+
     def text_block(self, text: str) -> Wire:
         """A block that holds text, for messages that are merged."""
         return {"type": "text", "text": text}
@@ -104,7 +109,7 @@ def join(pieces: Iterable[Iterable[Made]], target: Target) -> list[Wire]:
                 fresh = message.copy()
                 if body is not None and type(fresh[body]) is list:
                     fresh[body] = [block.copy() for block in fresh[body]]
-            if body is None or role != fresh["role"]:
+            if body is None or role != fresh["role"] or not target.merges(joined[-1], fresh):
                 role = fresh.get("role")
                 joined.append(fresh)
             else:

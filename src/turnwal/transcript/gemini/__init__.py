@@ -1,0 +1,1 @@
+"""Gemini generateContent: https://ai.google.dev/api/generate-content ."""
