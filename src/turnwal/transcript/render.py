@@ -21,8 +21,9 @@ from turnwal.core.line import Event
 from turnwal.core.log import Log
 from turnwal.transcript.conversation import Conversation, Outcomes, Waiting
 from turnwal.transcript.ids import Ids
+from turnwal.transcript.kept import Kept
 from turnwal.transcript.message import Message
-from turnwal.transcript.target import Made, Notes, Target, Wire, family, join, made_of
+from turnwal.transcript.target import Notes, Target, Wire, family
 from turnwal.transcript.targets import package_of
 from turnwal.transcript.words import scrubbed, text_of
 
@@ -71,7 +72,7 @@ class Renderer:
         self._target = target
         self._model_is_given = target.model is not None
         self._ids = Ids(target.ids)
-        self._pieces: list[list[Made]] = []
+        self._pieces = Kept(target)
         self._taken: list[tuple[str, ...]] = []
         self._findings: list[tuple[Finding, ...]] = []
         self._leading = 0
@@ -93,7 +94,7 @@ class Renderer:
         for index in range(len(self._pieces), len(shown)):
             self._make(index, shown[index])
         notes = Notes()
-        messages = self._target.finish(join(self._pieces, self._target), notes)
+        messages = self._target.finish(self._pieces.messages(), notes)
         findings = [finding for found in self._findings for finding in found]
         return Rendering(messages, system, (*findings, *notes.findings))
 
@@ -108,7 +109,8 @@ class Renderer:
     def _forget(self, start: int) -> None:
         for taken in self._taken[start:]:
             self._ids.give_back(taken)
-        del self._pieces[start:], self._taken[start:], self._findings[start:]
+        self._pieces.forget(start)
+        del self._taken[start:], self._findings[start:]
         self._leading = min(self._leading, start)
 
     def _beginning(self, shown: list[tuple[Message, ...]]) -> str | None:
@@ -131,7 +133,7 @@ class Renderer:
         clean: list[Wire] = scrubbed(made)
         if clean is not made:
             notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
-        self._pieces.append([made_of(message, self._target.body) for message in clean])
+        self._pieces.append(clean)
         self._taken.append(tuple(ids.taken))
         self._findings.append(tuple(notes.findings))
 

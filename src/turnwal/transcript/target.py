@@ -6,8 +6,8 @@ same request. Whatever it leaves out or changes it notes as a finding with the s
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from turnwal.core.findings import Finding
 from turnwal.transcript.ids import IdRule, Ids
@@ -79,49 +79,6 @@ def family(model: str) -> str:
     return _DATED.sub("", model.removeprefix("models/"))
 
 
-class Made(NamedTuple):
-    """A message as a target made it, kept to be handed out again and again."""
-
-    message: Wire
-    flat: bool
-    """The message, and each block of its body, holds nothing that can be changed: a shallow copy of each is enough."""
-
-
-def made_of(message: Wire, body: str | None) -> Made:
-    """A message to keep, with what its copy costs."""
-    blocks = message.get(body) if body is not None else None
-    if isinstance(blocks, list):
-        flat = all(type(block) is dict and _is_flat(block.values()) for block in blocks)
-        return Made(message, flat and _is_flat(value for name, value in message.items() if name != body))
-    return Made(message, flat=_is_flat(message.values()))
-
-
-def join(pieces: Iterable[Iterable[Made]], target: Target) -> list[Wire]:
-    """All messages in one list, copied, equal neighbours merged where the target wants that."""
-    body = target.body
-    joined: list[Wire] = []
-    role = None
-    for piece in pieces:
-        for message, flat in piece:
-            if not flat:
-                fresh = copied(message)
-            else:
-                fresh = message.copy()
-                if body is not None and type(fresh[body]) is list:
-                    fresh[body] = [block.copy() for block in fresh[body]]
-            if body is None or role != fresh["role"] or not target.merges(joined[-1], fresh):
-                role = fresh.get("role")
-                joined.append(fresh)
-            else:
-                last = joined[-1]
-                last[body] = [*_blocks(last[body], target), *_blocks(fresh[body], target)]
-    return joined
-
-
-def _is_flat(values: Iterable[Any]) -> bool:
-    return not any(type(value) in (dict, list) for value in values)
-
-
 def copied(value: Any) -> Any:
     """A copy of JSON data that shares nothing that can be changed."""
     kind = type(value)
@@ -130,7 +87,3 @@ def copied(value: Any) -> Any:
     if kind is list:
         return [item if type(item) is str else copied(item) for item in value]
     return value
-
-
-def _blocks(body: list[Wire] | str, target: Target) -> list[Wire]:
-    return [target.text_block(body)] if isinstance(body, str) else body
