@@ -396,3 +396,19 @@ def test_a_planted_break_is_found_where_it_stands(code: str, position: str, mess
 
 def test_a_valid_list_has_no_problem() -> None:
     assert check(TARGET, VALID) == []
+
+
+def test_no_odd_value_anywhere_makes_the_check_fail() -> None:
+    def planted(value: Any, odd: object) -> Iterator[Any]:
+        yield odd
+        if isinstance(value, (dict, list)):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                for changed in planted(item, odd):
+                    copy = value.copy()
+                    copy[key] = changed
+                    yield copy
+
+    odds: list[Any] = [None, 7, "", "a", [], {}, [None], {"type": []}, [{"type": "text"}], {"id": []}]
+    for odd in odds:
+        found = [check(TARGET, messages) for messages in planted(VALID, odd) if isinstance(messages, list)]
+        assert any(found)

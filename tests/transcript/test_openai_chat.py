@@ -525,3 +525,19 @@ def test_more_history_changes_nothing_before_it() -> None:
         standing = [message for message in before if message["role"] != "tool"]
         assert [message for message in found if message["role"] != "tool"][: len(standing)] == standing
         before = found
+
+
+def test_no_odd_value_anywhere_makes_the_check_fail() -> None:
+    def planted(value: Any, odd: object) -> Iterator[Any]:
+        yield odd
+        if isinstance(value, (dict, list)):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                for changed in planted(item, odd):
+                    copy = value.copy()
+                    copy[key] = changed
+                    yield copy
+
+    odds: list[Any] = [None, 7, "", "a", [], {}, [None], {"type": []}, [{"type": "text"}], {"id": []}]
+    for odd in odds:
+        found = [check(TARGET, messages) for messages in planted(VALID, odd) if isinstance(messages, list)]
+        assert any(found)

@@ -101,9 +101,10 @@ def _says(message: Mapping[str, Any], rules: Rules, where: str) -> Iterator[Prob
 def _asks(
     message: Mapping[str, Any], rules: Rules, answered: set[Any], taken: set[str], where: str
 ) -> Iterator[Problem]:
-    if not isinstance(message.get("tool_calls") or [], list):
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
         yield Problem("bad_shape", f"{where}.tool_calls", "it is no list")
-    for at, call in enumerate(message.get("tool_calls") or ()):
+    for at, call in enumerate(calls if isinstance(calls, list) else ()):
         here = f"{where}.tool_calls[{at}]"
         if not isinstance(call, dict):
             yield Problem("bad_shape", here, "it is no call")
