@@ -1,0 +1,1 @@
+"""Mistral chat completions: https://docs.mistral.ai/api/ ."""

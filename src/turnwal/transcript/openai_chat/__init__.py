@@ -1,0 +1,1 @@
+"""OpenAI Chat Completions: https://platform.openai.com/docs/api-reference/chat ."""
