@@ -1,9 +1,10 @@
 """Requests of the OpenAI Responses API: the items of `input`, with leading system text as `instructions`.
 
 Rules, with their sources:
-- every call has its output in the input, here behind the items of its reply, and every output its call (OR1: "No tool output found for function call …",
-  "No tool call found for function call output with call_id …"); ids have 1 to 64 characters ("Invalid
-  'input[].call_id': string too long. Expected a string with maximum length 64", F40, NousResearch/hermes-agent#73538);
+- every call has its output in the input, here behind the items of its reply, and every output its call (OR1: "No tool
+  output found for function call …", "No tool call found for function call output with call_id …"); ids have 1 to 64
+  characters ("Invalid 'input[].call_id': string too long. Expected a string with maximum length 64", F40,
+  NousResearch/hermes-agent#73538);
 - a reasoning item goes back with all that came with it, or not at all (OR2: "Item 'rs_…' of type 'reasoning' was
   provided without its required following item"; openai/openai-agents-python#3207). Items that lose their reasoning
   lose their own id ("Item 'fc_…' was provided without its required 'reasoning' item"; openclaw/openclaw#88067), and
