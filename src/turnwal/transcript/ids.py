@@ -44,6 +44,17 @@ class Ids:
         self._used.add(found)
         return found
 
+    def claim(self, names: Iterable[str]) -> bool:
+        """Take names that no id can be, for what else is unique in the request; False, and none is taken, where one is.
+
+        They are given back like ids.
+        """
+        wanted = list(names)
+        if len(set(wanted)) < len(wanted) or not self._used.isdisjoint(wanted):
+            return False
+        self._used.update(wanted)
+        return True
+
     def give_back(self, ids: Iterable[str]) -> None:
         """Forget the ids of messages that will be made again."""
         self._used.difference_update(ids)

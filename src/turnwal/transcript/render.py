@@ -117,10 +117,14 @@ class Renderer:
         """The text of the leading system messages, for a target that wants it apart."""
         if not self._target.separate_system:
             return None
-        while self._leading < len(shown) and all(message.kind == "system" for message in shown[self._leading]):
+        while self._leading < len(shown) and all(map(self._is_apart, shown[self._leading])):
             self._leading += 1
         texts = [text_of(message.parts) for found in shown[: self._leading] for message in found]
         return "\n\n".join(text for text in texts if text) or None
+
+    def _is_apart(self, message: Message) -> bool:
+        """Whether a leading message is system text that stands apart, and none that came among the messages."""
+        return message.kind == "system" and message.native(self._target.name) is None
 
     def _make(self, index: int, shown: tuple[Message, ...]) -> None:
         notes = Notes()
@@ -149,6 +153,13 @@ class _Taking(Ids):
         found = self._ids.take(key, id)
         self.taken.append(found)
         return found
+
+    def claim(self, names: Iterable[str]) -> bool:
+        wanted = list(names)
+        free = self._ids.claim(wanted)
+        if free:
+            self.taken += wanted
+        return free
 
 
 class _Kept:
