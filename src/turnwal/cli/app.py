@@ -23,6 +23,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "fork": ("turnwal.cli.fork", "fork"),
     "export": ("turnwal.cli.export", "export"),
     "import": ("turnwal.cli.importing", "importing"),
+    "copy": ("turnwal.cli.copy", "copy"),
     "migrate": ("turnwal.cli.migrate", "migrate"),
 }
 """Verb to the module that holds it and the name of the command there, in the order of the help."""

@@ -37,11 +37,11 @@ def failed(error: BaseException, *, as_json: bool) -> int:
     return code
 
 
-def report(error: TurnwalError, *, as_json: bool) -> int:
+def report(error: Exception, *, as_json: bool) -> int:
     """Tell an error that does not end the command, and return its exit code."""
-    fields = dict(error.to_json())
+    fields, code = _described(error)
     _write(dump({"error": fields}) if as_json else _told(fields))
-    return exits.exit_code(error)
+    return code
 
 
 def _described(error: BaseException) -> tuple[dict[str, Any], int]:
