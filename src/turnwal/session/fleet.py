@@ -54,7 +54,11 @@ _WINDOW: Final = 4
 
 _POLL_S: Final = 0.1
 _GRACE_S: Final = 2.0
-"""How long a session that another run holds is looked at again: a recovery takes a moment."""
+"""How long after the first look a session that is held is looked at again. Another run may hold it for a moment, and
+until it has said so, what is told of its holder is what the last one said."""
+
+_RUN_GRACE_S: Final = 12.0
+"""The same where another run says that it holds it: longer than a lease lasts, should that run be dead."""
 
 RECOVERER: Final = "turnwal recovery"
 """What a run calls itself to those it keeps out. It decides how long others look again, and nothing else."""
@@ -214,34 +218,33 @@ def recover_all(
 ) -> Iterator[Recovery]:
     """Recover what is interrupted, `workers` at a time, and yield what became of each, in the order they came.
 
-    Those that are held are looked at again at the end, for `wait` seconds in all, and come last. Once `stop` says so no
-    further one is begun. Raises what the iterable raises, after everything begun before was yielded.
+    Those that are held are looked at again at the end, for `wait` seconds in all and for two seconds at least, and come
+    last. Once `stop` says so no further one is begun. Raises what the iterable raises, after everything begun before
+    was yielded.
     """
 
     def attempt(member: Member) -> Recovery | None:
         return None if stop() else _recover(member, accept_loss=accept_loss, owner=owner)
 
-    held: list[tuple[Member, Recovery]] = []
+    held: dict[Member, tuple[Recovery, float]] = {}
     for member, recovery in _in_order(attempt, _until(stop, fleet), workers):
         if recovery.outcome == "alive":
-            held.append((member, recovery))
+            held[member] = recovery, time.monotonic()
         else:
             yield recovery
-    began = time.monotonic()
+    ended = time.monotonic()
     while held and not stop():
-        still: list[tuple[Member, Recovery]] = []
-        for member, recovery in held:
-            again = attempt(member)
-            if again is None or again.outcome == "alive":
-                still.append((member, again or recovery))
-            else:
-                yield replace(again, outcome="elsewhere") if again.outcome == "nothing_to_do" else again
-        held = still
-        passed = time.monotonic() - began
-        if not any(passed < max(wait, _grace(recovery)) for _, recovery in held):
+        for member, again in _in_order(attempt, iter(list(held)), workers):
+            if again.outcome == "alive":
+                held[member] = again, held[member][1]
+                continue
+            del held[member]
+            yield replace(again, outcome="elsewhere") if again.outcome == "nothing_to_do" else again
+        now = time.monotonic()
+        if all(now >= max(ended + wait, since + _grace(recovery)) for recovery, since in held.values()):
             break
         time.sleep(_POLL_S)
-    for _, recovery in held:
+    for recovery, _ in held.values():
         yield recovery
 
 
@@ -390,7 +393,7 @@ def _until(stop: Callable[[], bool], fleet: Iterable[Member]) -> Iterator[Member
 
 
 def _grace(recovery: Recovery) -> float:
-    return _GRACE_S if recovery.holder.startswith(RECOVERER) else 0.0
+    return _RUN_GRACE_S if recovery.holder.startswith(RECOVERER) else _GRACE_S
 
 
 def named(error: TurnwalError, name: str) -> TurnwalError:
