@@ -80,7 +80,9 @@ def make(event: Event) -> tuple[bytes, Event]:
 def _make_quickly(event: Event) -> tuple[bytes, Event] | None:
     """The line of an event that msgspec writes and reads back without loss, which is nearly every one."""
     try:
-        line = _escape(_encode(event))
+        line = _encode(event)
+        if not line.isascii():
+            line = _escape(line)
         made = _decode(line)
     except (TypeError, ValueError, RecursionError, OverflowError):
         return None
