@@ -16,8 +16,8 @@ from turnwal.session.sessions import Sessions
 from turnwal.store.protocol import Claim
 
 SESSIONS = 64
-TIMES = 150
-ROUNDS = 15
+TIMES = 25
+ROUNDS = 100
 LINE = b"x" * 1000
 """What the bare commit holds: as many bytes as the line of the event beside it."""
 
