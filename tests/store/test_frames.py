@@ -44,6 +44,20 @@ def test_a_whole_log_is_its_records(chunk: int) -> None:
         assert data[record.position :].startswith(record.line + b"\n")
 
 
+@pytest.mark.parametrize("bad", [1, 127, 128, 129, 255, 256, 257, 299])
+def test_one_bad_line_of_many_ends_the_records_before_it(bad: int) -> None:
+    lines = lines_of(log_of(299))
+    damaged = [*lines[:bad], lines[bad].replace(b"message", b"massage"), *lines[bad + 1 :]]
+    # a changed line is found by the hash of the next one, so the last one's is not
+    damaged[bad] = damaged[bad] if bad < 299 else damaged[bad][1:]
+
+    gap = gap_in(found := read_all(file_of(damaged)))
+
+    reached = bad + 1 if bad < 299 else bad
+    assert sound_lines(found) == damaged[:reached]
+    assert (gap.position, gap.line_number, gap.after) == (len(file_of(damaged[:reached])), reached + 1, reached - 1)
+
+
 def test_an_empty_file_has_no_record() -> None:
     assert read_all(b"") == []
 

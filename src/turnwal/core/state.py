@@ -50,12 +50,21 @@ class State:
 
     def open_seqs(self) -> list[int]:
         """The seqs of the open turns of all runs, ascending: what a boundary records as `open`."""
-        return sorted(turn.seq for run in self.runs.values() for turn in run.turns)
+        seqs = [turn.seq for run in self.runs.values() for turn in run.turns]
+        seqs.sort()
+        return seqs
 
     def waiting(self) -> list[dict[str, Any]]:
         """What a boundary records as `waiting`: call, id, name, and the run where it is not `main`."""
-        found = [(run, call) for run in self.runs.values() for call in run.unanswered() if call.waiting is not None]
-        return _told(found)
+        found = [
+            (run, call)
+            for run in self.runs.values()
+            for held in (*[turn.calls for turn in run.turns], run.outside.calls, run.kept)
+            if held
+            for call in held.values()
+            if call.waiting is not None
+        ]
+        return _told(found) if found else []
 
     def granted(self) -> list[dict[str, Any]]:
         """What a boundary records as `granted`: the calls of no open turn that may be dispatched in a later one."""
@@ -65,7 +74,7 @@ class State:
             for call in run.kept.values()
             if call.waiting is None and call.stays
         ]
-        return _told(found)
+        return _told(found) if found else []
 
     def boundary(self, open_seqs: list[int]) -> dict[str, Any]:
         """What a boundary after which these turns are open says; `granted` only where there are any."""

@@ -213,13 +213,17 @@ class Session:
         Raises `InvalidEvent` for what is none, and `Refused` for a record that would make the history ambiguous: a
         second result, a result of a call that is not open, a turn or step that does not fit.
         """
-        self.make_room()
-        with self.order:
+        journal = self._live
+        journal.make_room()
+        replaces = isinstance(data, dict) and data.get("replace") is not None
+        if type not in GUARDED and not replaces and self._settings.redact is None:
+            return self.note(type, data, run=run, ignorable=ignorable)
+        with journal.order:
             self.check_open()
             if type in GUARDED and isinstance(data, dict):
                 check_run(run)
                 check_fits(self.scan, type, data, run)
-            if isinstance(data, dict) and data.get("replace") is not None:
+            if replaces:
                 check_replace(self._all_events(), type, data, run)
             if type == "tool_call" and isinstance(data, dict) and self._settings.redact is not None:
                 recorded = self.redacted(data)
@@ -398,6 +402,8 @@ class Session:
     ) -> Event:
         """Append an event whose place in the structure is right; `redact` is false for data that has been already."""
         journal = self._live
+        if not self._resume_due:
+            return journal.append(type, data, run=run, ignorable=ignorable, redact=redact)
         with journal.order:
             if self._resume_due:
                 self.make_resumed()

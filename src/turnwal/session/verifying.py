@@ -19,7 +19,7 @@ from turnwal.core.findings import Finding
 from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
-from turnwal.core.types import BOUNDARIES, TYPES, check_known
+from turnwal.core.types import BOUNDARIES, FORMAT, TYPES, check_known
 from turnwal.session.opening import check_start
 from turnwal.store.names import NOT_FOUND_HINT
 from turnwal.store.protocol import Gap, Record, Store
@@ -105,8 +105,10 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         feed(event)
         events += 1
         if event.type not in _PLAIN:
-            newer = newer or _newer(event)
-            if event.type in BOUNDARIES:
+            bounds = event.type in BOUNDARIES
+            if not bounds or event.data.get("format", FORMAT) != FORMAT:
+                newer = newer or _newer(event)
+            if bounds:
                 _check_hint(scan, event)
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
@@ -148,8 +150,10 @@ def _check_hint(scan: Scan, event: Event) -> None:
     """Compare what a boundary says is open and waiting with what the log up to it shows."""
     data = event.data
     opened = data.get("open")
-    if opened is not None and opened != scan.open_seqs():
-        _wrong(scan, event, "open", opened, scan.open_seqs())
+    if opened is not None:
+        seqs = scan.open_seqs()
+        if opened != seqs:
+            _wrong(scan, event, "open", opened, seqs)
     waiting = data.get("waiting")
     if waiting is not None:
         shown = scan.waiting()

@@ -93,8 +93,11 @@ class Disk:
 
     def write(self, descriptor: int, data: bytes, path: str) -> None:
         """Write all of the data at the end of an append-only descriptor, in one call where the system allows it."""
-        rest = memoryview(data)
         try:
+            written = os.write(descriptor, data)
+            if written == len(data):
+                return
+            rest = memoryview(data)[written:]
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         except OSError as error:

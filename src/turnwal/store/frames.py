@@ -14,10 +14,11 @@ Does not: open files, judge types and data, or know who owns what.
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from typing import Final
 
 from turnwal.core.chain import EMPTY, Head, admit, after, follows
 from turnwal.core.errors import DamagedStart, Refused
-from turnwal.core.line import Event, Unreadable, read
+from turnwal.core.line import Event, Unreadable, read, read_many
 from turnwal.core.types import newer
 from turnwal.store.protocol import Gap, Record
 from turnwal.store.region import Region, explains
@@ -25,6 +26,9 @@ from turnwal.store.segments import Rest, Run, segments
 
 Source = Callable[[int], Iterable[bytes]]
 """Gives the bytes of a session from an offset on, in chunks of any size."""
+
+_AT_ONCE: Final = 128
+"""Lines read before they are passed on: more would not stay in the processor's caches."""
 
 
 def frames(
@@ -88,21 +92,32 @@ class _Framer:
                 yield from self._judge(item.data, ends=False)
 
     def _sound(self, lines: list[bytes]) -> Iterator[Record]:
-        """The records that these lines begin with: the loop that reading a whole log spends its time in."""
+        """The records that these lines begin with: what reading a whole log spends its time in.
+
+        Some lines are read at once, and passed on then: whoever gets them does other work, and to change from one to
+        the other for every line costs a fifth more.
+        """
+        for start in range(0, len(lines), _AT_ONCE):
+            some = lines[start : start + _AT_ONCE]
+            records = self._read(some)
+            yield from records
+            if len(records) < len(some):
+                return
+
+    def _read(self, lines: list[bytes]) -> list[Record]:
+        records: list[Record] = []
+        add, new = records.append, tuple.__new__
         position, count, prev = self._position, self.head.count, self.head.hash
-        start = count
-        for line in lines:
-            try:
-                event = read(line)
-            except Unreadable:
-                break
+        for line, event in zip(lines, read_many(lines), strict=False):
             if event.seq != count or event.prev != prev:
                 break
-            yield Record(position, line, event)
+            # as Record(position, line, event) does, without the call that fills in the default
+            add(new(Record, (position, line, event, True)))
             prev = sha256(line).hexdigest()
             count += 1
             position += len(line) + 1
-        self._position, self._lines, self.head = position, self._lines + count - start, Head(count, prev)
+        self._position, self._lines, self.head = position, self._lines + len(records), Head(count, prev)
+        return records
 
     def _judge(self, line: bytes, *, ends: bool) -> Iterator[Record]:
         """The record of a line that comes next, or that covers the region before it; else it joins the region."""
