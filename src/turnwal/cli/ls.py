@@ -46,7 +46,7 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     elif found or indexed:
         note("no session is interrupted")
     else:
-        note(f"no session in {store or STORE_DEFAULT}")
+        note(f"no session in {STORE_DEFAULT if store is None else store}")
     states = {glance.state for glance in found}
     if "damaged" in states:
         return exits.DAMAGED
