@@ -429,8 +429,13 @@ def test_f22_a_first_line_that_is_none_is_a_damaged_start(start: bytes, chunk: i
     for data in (start, start + b"\n" + file_of(lines), start + file_of(lines[1:])):
         with pytest.raises(DamagedStart, match="the first line"):
             read_all(data, chunk)
-        with pytest.raises(DamagedStart):
-            read_all(data, chunk, past_damage=True)
+        first, *rest = read_all(data, chunk, past_damage=True)
+        assert isinstance(first, Gap)
+        assert (first.position, first.after, first.line_number) == (0, -1, 1)
+        readable = [item for item in rest if isinstance(item, Record)]
+        assert not any(item.sound for item in readable)
+        assert first.readable == len(readable)
+        assert [item.line for item in readable] == [line for line in data.split(b"\n") if line in lines]
 
 
 def test_f22_a_log_without_its_beginning_is_a_damaged_start() -> None:

@@ -65,7 +65,8 @@ class Verbs(click.Group):
         except BaseException as error:  # noqa: BLE001 - the last door: whatever comes becomes an exit code
             from turnwal.cli.failing import failed
 
-            code = failed(error, as_json=wants_json(arguments))
+            verb = next((word for word in arguments if not word.startswith("-")), "")
+            code = failed(error, as_json=wants_json(arguments), verb=verb)
         code = code if isinstance(code, int) else 0
         if standalone_mode:
             sys.exit(code)

@@ -69,13 +69,19 @@ def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: b
     Raises `EmptySession`, `SessionNotFound`, `DamagedStart`, `Damaged` unless `accept_loss`, and `TooNew` unless
     `newer` asks to read on past records of a newer turnwal.
     """
-    check_start(store, session, newer=newer)
+    first = check_start(store, session, newer=newer)
     start = _find_start(store, session)
     if start is None:
         return _read_on(store, session, 0, None, accept_loss=accept_loss, newer=newer)
     position, head, last_turn = start
     opening = _read_on(store, session, position, head, accept_loss=accept_loss, newer=newer)
     opening.last_turn = max(opening.last_turn, last_turn)
+    if newer:
+        # reading began behind the first line, which has a format of its own
+        try:
+            check_known(first)
+        except TooNew as error:
+            opening.newer.insert(0, error)
     return opening
 
 

@@ -124,9 +124,10 @@ class Session:
         self._resume_due = True
         if opening.gap is None and not opening.scan.open_turns():
             return
-        if opening.scan.open_turns() and settings.recover == "refuse":
+        if settings.recover == "refuse":
             names = ", ".join(f"seq {seq}" for seq in opening.scan.open_seqs())
-            message = f"it holds interrupted work: the turn that started at {names}"
+            work = f"the turn that started at {names}" if names else "a tail that is no record"
+            message = f"it holds interrupted work: {work}"
             raise Interrupted(
                 message, action="open", subject=self.id, hint="`turnwal plan` shows what recovery would append"
             )

@@ -6,7 +6,9 @@ Promises:
   `damage` event covers; every finding of the whole log; the head, and whether an expected head is one of its past.
 - One pass, with memory bounded by what is open and a few bytes for each call.
 
-Does not: write, own, or vouch for what follows a gap.
+Does not: write, own, or vouch for what follows a gap. What is open behind one is told as opening would find it from the
+end backwards, and is not told where that reading meets the gap as well: nobody says *open* of a log that was not read
+to its end (F12).
 """
 
 from collections.abc import Mapping
@@ -20,7 +22,7 @@ from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
 from turnwal.core.types import BOUNDARIES, FORMAT, TYPES, check_known
-from turnwal.session.opening import check_start
+from turnwal.session.opening import check_start, open_tail
 from turnwal.store.names import NOT_FOUND_HINT
 from turnwal.store.protocol import Gap, Record, Store
 
@@ -39,8 +41,8 @@ class Report:
     gap: Gap | None
     """Bytes that are no record and that no event covers; what follows them was not verified."""
     findings: tuple[Finding, ...]
-    open_turns: tuple[int, ...]
-    """The seqs of the turns that are open at the end."""
+    open_turns: tuple[int, ...] | None
+    """The seqs of the turns that are open at the end, None where a gap hides that."""
     owner: str | None
     """The live owner, at the end of the pass."""
     newer: str = ""
@@ -54,9 +56,11 @@ class Report:
         return self.gap is None and self.mismatch is None
 
     @property
-    def interrupted(self) -> bool:
-        """Whether work is open that nobody is doing."""
-        return bool(self.open_turns) and self.owner is None
+    def interrupted(self) -> bool | None:
+        """Whether work is open that nobody is doing, None where a gap hides that."""
+        if self.owner is not None:
+            return False
+        return None if self.open_turns is None else bool(self.open_turns)
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -66,7 +70,7 @@ class Report:
             "events": self.events,
             "head": str(self.head),
             "interrupted": self.interrupted,
-            "open_turns": list(self.open_turns),
+            "open_turns": None if self.open_turns is None else list(self.open_turns),
             "owner": self.owner,
             "damage": None if gap is None else gap_to_json(gap),
             "newer": self.newer,
@@ -112,16 +116,23 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
                 _check_hint(scan, event)
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
+    unread = gap is not None and gap.corrupt
     return Report(
         head,
         events,
         gap,
-        tuple(final_findings(scan)),
-        tuple(scan.open_seqs()),
+        tuple(scan.findings if unread else final_findings(scan)),
+        _open_behind(store, session) if unread else tuple(scan.open_seqs()),
         store.probe(session).owner,
         newer,
         _mismatch(expect, passed or head),
     )
+
+
+def _open_behind(store: Store, session: str) -> tuple[int, ...] | None:
+    """The turns that are open at the end of a log with a gap in it, None where reading from the end meets the gap."""
+    opening = open_tail(store, session, accept_loss=True, newer=True)
+    return None if opening.gap is not None and opening.gap.corrupt else tuple(opening.scan.open_seqs())
 
 
 def gap_to_json(gap: Gap) -> dict[str, Any]:

@@ -128,6 +128,10 @@ class FileStore:
             holder = self._holder(paths) if view.held() else None
             return Presence(exists=True, empty=view.empty(), owner=holder)
 
+    def made(self) -> bool:
+        """Whether the directory is there; the first session makes it."""
+        return self._disk.status_of(self._root) is not None
+
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, in the order of their file names; see `strays` for files without an id."""
         for stem in self._stems():

@@ -45,17 +45,18 @@ def frames(
     `after` is the head before the first record; None at position 0. Reading ends after a gap, which reaches to the end
     of the session. With `past_damage` the gap is told piece by piece instead: a `Gap` wherever the chain breaks (its
     length is 0 where no bytes stand between two records, its `readable` counts the records behind it), and every
-    readable line as a record that is not sound. `unfinished` is asked at the end, once: whether what stands behind the
-    last newline is a line that its owner is still writing, which is then left out.
+    readable line as a record that is not sound, also behind a first line that is none. `unfinished` is asked at the
+    end, once: whether what stands behind the last newline is a line that its owner is still writing, which is then left
+    out.
 
-    Raises `DamagedStart` when the first line is not one, `TooNew` for a record of a newer turnwal, and `OverLimit`
-    naming the offset of a line that is too long (F26).
+    Raises `DamagedStart` when the first line is not one and nobody asked to read past damage, `TooNew` for a record of
+    a newer turnwal, and `OverLimit` naming the offset of a line that is too long (F26).
     """
     if after is None and position:
         raise Refused(
             f"reading from {position} needs the head before it", action="read", subject=subject, hint="pass `after`"
         )
-    framer = _Framer(source, position, EMPTY if after is None else after, subject)
+    framer = _Framer(source, position, EMPTY if after is None else after, subject, past_damage=past_damage)
     yield from framer.records(unfinished)
     if framer.region is not None:
         gap = framer.region.gap()
@@ -68,13 +69,14 @@ def frames(
 class _Framer:
     """Where reading is: the head reached, and the region behind it while there is one."""
 
-    def __init__(self, source: Source, position: int, head: Head, subject: str) -> None:
+    def __init__(self, source: Source, position: int, head: Head, subject: str, *, past_damage: bool) -> None:
         self.head = head
         self.region: Region | None = None
         self._source = source
         self._position = position
         self._lines = 0
         self._from_start = not position
+        self._past_damage = past_damage
         self._subject = subject
 
     def records(self, unfinished: Callable[[], bool]) -> Iterator[Record]:
@@ -146,12 +148,13 @@ class _Framer:
 
     def _region_of(self, reason: str) -> Region:
         """The region that a bad line belongs to, or begins; raises `DamagedStart` where nothing sound is before it."""
-        if self._from_start and not self._lines:
+        if self._from_start and not self._lines and not self._past_damage:
             raise DamagedStart(
                 f"the first line {reason}",
                 action="read",
                 subject=self._subject,
-                hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
+                hint="it is never written to; restore a copy, or look at what is readable with `turnwal show` and "
+                "take it out with `turnwal export --salvage`",
             )
         if self.region is None:
             self.region = Region(self._position, self._lines + 1 if self._from_start else 0, self.head, reason)

@@ -247,6 +247,10 @@ class SqliteStore:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not row[1], owner=self._owner(row[0], row[2]))
 
+    def made(self) -> bool:
+        """Whether the file is there; the first session makes it."""
+        return os.path.lexists(self._path)
+
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
         yield from self._names(_IDS)
