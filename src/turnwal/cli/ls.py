@@ -46,7 +46,9 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     elif found or indexed:
         note("no session is interrupted")
     else:
-        note(f"no session in {store or STORE_DEFAULT}")
+        from turnwal.store.urls import shown
+
+        note(f"no session in {shown(store or STORE_DEFAULT)}")
     states = {glance.state for glance in found}
     if "damaged" in states:
         return exits.DAMAGED
