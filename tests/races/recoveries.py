@@ -49,12 +49,13 @@ class Seen:
     violations: list[str] = field(default_factory=list)
 
 
-def interrupted(session: str) -> list[bytes]:
-    """A session whose owner died with one call answered, one dispatched and one neither."""
-    parts = [{"type": "tool_call", "id": name, "name": name, "arguments": "{}"} for name in ("look", "pay", "mail")]
+def interrupted(session: str, *, more: int = 0) -> list[bytes]:
+    """A session whose owner died with one call answered, one dispatched, and one or more neither."""
+    names = ("look", "pay", "mail", *(f"mail {number}" for number in range(more)))
+    parts = [{"type": "tool_call", "id": name, "name": name, "arguments": "{}"} for name in names]
     store = MemoryStore()
     with Sessions(store).session(session) as opened, opened.turn(user="go") as turn, turn.step() as step:
-        first, second, _ = step.assistant({"parts": parts})
+        first, second, *_ = step.assistant({"parts": parts})
         first.dispatch()
         first.result("seen")
         second.dispatch()
