@@ -17,7 +17,7 @@ from tests.races.stopping import Seen, without_threads
 from tests.races.tools import Agents
 from tests.races.zombies import Zombies
 
-TIMES: Final = 25
+TIMES: Final = 12
 CLAIMS: Final = 4
 APPENDS: Final = 6
 ROUNDS: Final = 3
