@@ -15,13 +15,12 @@ from tests.crash import kills, points
 from tests.crash.everywhere import Everywhere
 from tests.crash.full import Filling
 from tests.crash.interrupts import Interrupted, Interrupts
-from tests.crash.witness import Totals
+from tests.crash.reporting import Report
 
 KILLS: Final = 300
 """Fewer say too little, whatever ended the campaign before; who asks for fewer gets fewer."""
 INTERRUPTED: Final = 5 / 6
 """The share of the processes that has to hear of its interrupt; a signal may come as a block is being left."""
-SHOWN_MAX: Final = 40
 FLOORS: Final[Mapping[str, float]] = {
     "acknowledged events": 5,
     "effects": 1,
@@ -33,30 +32,6 @@ FLOORS: Final[Mapping[str, float]] = {
     "kills in recovery": 0.5,
 }
 """How much of each has to be seen for each kill, or the campaign has looked at too little."""
-
-
-class Report:
-    """What is printed, and whether everything held."""
-
-    def __init__(self) -> None:
-        self.ok = True
-
-    def line(self, name: str, value: object) -> None:
-        print(f"  {name:<44} {value}")
-
-    def held(self, name: str, *, holds: bool) -> None:
-        self.ok = self.ok and holds
-        if not holds:
-            print(f"  DID NOT HOLD: {name}")
-
-    def totals(self, totals: Totals) -> None:
-        """Print what must be nothing, and what was violated."""
-        self.line("acknowledged events that are missing", totals.lost)
-        self.line("calls that are misclassified", totals.misclassified)
-        self.line("effects that no dispatch announces", totals.unannounced)
-        for violation in totals.violations[:SHOWN_MAX]:
-            print(f"  VIOLATED: {violation}")
-        self.held("no violation", holds=not totals.violations)
 
 
 def kill_campaign(report: Report, options: argparse.Namespace) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.__main__ import Report, held_interrupts
+from tests.crash.__main__ import held_interrupts
 from tests.crash.interrupts import Interrupted
+from tests.crash.reporting import Report
 
 ROOT = Path(__file__).parents[2]
 

@@ -64,7 +64,9 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
             elif states or indexed:
                 note("no session is interrupted")
             else:
-                note(f"no session in {STORE_DEFAULT if store is None else store}")
+                from turnwal.store.urls import shown
+
+                note(f"no session in {shown(STORE_DEFAULT if store is None else store)}")
     if "damaged" in states:
         return exits.DAMAGED
     if interrupted and "interrupted" in states:
