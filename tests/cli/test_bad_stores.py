@@ -154,7 +154,9 @@ def test_a_database_that_may_not_be_written() -> None:
         path = Path(directory) / "locked" / "agents.db"
         with closing(SqliteStore(path)) as store:
             store.put("s", interrupted("s"))
-        refused(f"sqlite:{path}/no", "store_failed", "")  # what is imported is imported while it can be
+        other = Path(directory) / "other.db"
+        other.write_bytes(b"no database" * 100)
+        refused(f"sqlite:{other}", "store_unsupported", "")  # what is imported is imported while it can be
         path.chmod(0o444)
         path.parent.chmod(0o555)
         before = content(path)
