@@ -704,7 +704,7 @@ def test_a_role_that_cannot_change_lines_is_enough(url: str) -> None:
         store.put("t", batch_behind(EMPTY, 3))
 
         assert (seqs(store), seqs(store, "t")) == ([0, 1], [0, 1, 2])
-        for statement in ("DELETE FROM turnwal_line", "UPDATE turnwal_line SET seq = 7"):
+        for statement in ("DELETE FROM turnwal_line", "UPDATE turnwal_line SET position = 7"):
             with pytest.raises(StoreFailed) as caught, store._links.take("change") as link:
                 link.execute(statement.encode())
             assert "grant" in caught.value.hint
