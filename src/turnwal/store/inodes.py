@@ -22,7 +22,7 @@ _STATX_INO: Final = 0x100
 _ENTRY: Final = struct.Struct("@32xQ96xII112x")
 """`struct statx`, the same on every architecture: the number, and the two halves of the device."""
 
-Inode = tuple[int, int, int]
+Inode = tuple[int, ...]
 """Number, and major and minor number of the device."""
 
 
@@ -31,7 +31,6 @@ def _statx() -> Callable[..., Any] | None:
         call = ctypes.CDLL(None, use_errno=True).statx
     except (AttributeError, OSError):
         return None
-    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p)
     call.restype = ctypes.c_int
     return call
 
@@ -44,19 +43,30 @@ class Names:
 
     def __init__(self, *paths: str) -> None:
         """Name the paths; nothing is asked yet."""
-        self._paths = [(path, os.fsencode(path)) for path in paths]
         self._entry = ctypes.create_string_buffer(_ENTRY.size)
+        # converted once: it takes longer than the call
+        self._calls = [
+            (
+                path,
+                (
+                    ctypes.c_int(_AT_FDCWD),
+                    ctypes.c_char_p(os.fsencode(path)),
+                    ctypes.c_int(_AT_SYMLINK_NOFOLLOW),
+                    ctypes.c_uint(_STATX_INO),
+                    ctypes.byref(self._entry),
+                ),
+            )
+            for path in paths
+        ]
 
     def inodes(self) -> list[Inode | None]:
         """The file that each path names, None where it names nothing. Raises `OSError`."""
         if _call is None:
-            return [_by_lstat(path) for path, _ in self._paths]
-        entry = self._entry
+            return [_by_lstat(path) for path, _ in self._calls]
         found: list[Inode | None] = []
-        for path, encoded in self._paths:
-            if _call(_AT_FDCWD, encoded, _AT_SYMLINK_NOFOLLOW, _STATX_INO, entry) == 0:
-                number, major, minor = _ENTRY.unpack(entry)
-                found.append((number, major, minor))
+        for path, values in self._calls:
+            if _call(*values) == 0:
+                found.append(_ENTRY.unpack(self._entry))
             else:
                 found.append(_without_statx(path, ctypes.get_errno()))
         return found

@@ -2,8 +2,9 @@
 
 Each row says at which byte its line begins. Promises: every byte from the first line to the end of the last is given
 once, at its place, also where rows are missing or their lines do not fit: what is missing reads as NUL bytes and a
-newline, what reaches over the next line is cut off there. So positions and lengths are those of a file whose bytes
-went bad, and damage is described and covered in the same way in every store.
+newline; a line that reaches over the next one is cut off before it and ends with a NUL, so that nobody takes what is
+left for the line that was written. So positions and lengths are those of a file whose bytes went bad, and damage is
+described and covered in the same way in every store.
 
 Does not: ask a database anything.
 """
@@ -68,10 +69,14 @@ def _filled(row: Row, start: int, end: int) -> Iterator[bytes]:
     """The bytes from `start` to where the next row begins; no more of the line than there is room for."""
     place, line = row
     behind = end_of(place, len(line))
-    whole = line + b"\n" if behind <= end else line[: max(end - place - 1, 0)] + b"\n"
+    whole = line + b"\n" if behind <= end else _cut(line, end - place)
     if start < min(behind, end):
         yield whole[start - place :]
     yield from _missing(end - max(behind, start))
+
+
+def _cut(line: bytes, room: int) -> bytes:
+    return line[: max(room - 2, 0)] + b"\0\n"[-room:]
 
 
 def _missing(length: int) -> Iterator[bytes]:
