@@ -6,6 +6,7 @@ They are apart from the loop's own pool, where a tool that runs long could keep 
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BARRIER_THREADS = 8
-"""Barriers of one session share syncs, so this bounds sessions that sync at once, not waiters."""
+BARRIER_THREADS = 64
+"""Barriers of one session share syncs, so this bounds the sessions that sync at once. Those of a database share a
+commit if they wait for it together: with 8 threads, 64 sessions in PostgreSQL took 2.5 times as long for an event. A
+thread is made when a barrier finds none idle."""
 
 _pool: "ThreadPoolExecutor | None" = None
 
@@ -46,6 +49,38 @@ def barrier_pool() -> "ThreadPoolExecutor":
 
         _pool = ThreadPoolExecutor(BARRIER_THREADS, "turnwal-barrier")
     return _pool
+
+
+async def wait_in_pool(work: "Callable[[], object]") -> None:
+    """Return when work was done in the pool, or raise what it raised. Cancelling the wait does not cancel the work.
+
+    The outcome goes straight to the loop: chained futures under a shield took half a hop to a thread more.
+    """
+    import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
+
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if done.done():
+            return  # whoever waited was cancelled
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            work()
+        except BaseException as raised:  # noqa: BLE001 - whoever waits raises it
+            error = raised
+        # a loop that was closed meanwhile has nobody who waits
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, error)
+
+    barrier_pool().submit(run)
+    await done
 
 
 _forks = 0

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -24,12 +24,8 @@ from turnwal.core.errors import ClosedAfterFailure, OverLimit, OwnershipLost, Se
 from turnwal.core.limits import PENDING_BYTES_MAX, PENDING_EVENTS_MAX
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
-from turnwal.session.background import barrier_pool, forks, loop_is_running
+from turnwal.session.background import forks, loop_is_running, wait_in_pool
 from turnwal.store.protocol import Claim
-
-if TYPE_CHECKING:
-    import asyncio
-    from concurrent.futures import Future
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -185,12 +181,7 @@ class Journal:
         """As `flush`, without stopping the event loop. Cancelling the wait does not cancel the write."""
         wanted = self.head
         if self._durable.count < wanted.count:
-            import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
-
-            barrier: Future[Head] = barrier_pool().submit(self.flush)
-            waited = asyncio.wrap_future(barrier)
-            waited.add_done_callback(_retrieve)
-            await asyncio.shield(waited)
+            await wait_in_pool(self.flush)
         return self._durable
 
     def _write(self) -> None:
@@ -273,9 +264,3 @@ class Journal:
     def _wake(self) -> None:
         for wake in tuple(self._listeners):
             wake()
-
-
-def _retrieve(barrier: "asyncio.Future[Head]") -> None:
-    """Look at the outcome of a barrier whose waiter may have been cancelled; the session keeps the failure itself."""
-    if not barrier.cancelled():
-        barrier.exception()
