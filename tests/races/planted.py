@@ -10,7 +10,9 @@ from tests.races.places import Place
 from turnwal.core.chain import Head
 from turnwal.store.lifelock import LifeLock
 from turnwal.store.protocol import Store
-from turnwal.store.sqlite import SqliteClaim
+from turnwal.store.rows import end_of
+from turnwal.store.sqlite import SqliteClaim, SqliteStore
+from turnwal.store.sqlite_append import LAST
 
 FORGETFUL_AFTER = 3
 
@@ -19,8 +21,11 @@ def unfenced(place: Place, *, locked: bool = False) -> Callable[[], Store]:
     """SQLite without epochs, as many such stores are: an append compares the end of the session and nothing else."""
 
     def append(claim: SqliteClaim, lines: Sequence[bytes], after: Head) -> None:
-        statement = "SELECT size, epoch FROM session WHERE number = ?"
-        ((claim._size, claim._epoch),) = claim._store._reader.rows(statement, (claim._number,))
+        store = claim._store
+        assert isinstance(store, SqliteStore)
+        ((claim._epoch,),) = store._reader.rows("SELECT epoch FROM session WHERE number = ?", (claim._number,))
+        last = store._reader.rows(LAST, (claim._number,))
+        claim._size, claim._head = end_of(*last[0]) if last else 0, None
         real(claim, lines, after)
 
     def opened() -> Store:

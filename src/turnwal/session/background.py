@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BARRIER_THREADS = 8
-"""Barriers of one session share syncs, so this bounds sessions that sync at once, not waiters."""
+BARRIER_THREADS = 64
+"""Barriers of one session share syncs, so this bounds the sessions that sync at once. Those of a database share a
+commit if they wait for it together: with 8 threads, 64 sessions in PostgreSQL took up to 2.5 times as long an event.
+A thread is made when a barrier finds none idle."""
 
 _pool: "ThreadPoolExecutor | None" = None
 

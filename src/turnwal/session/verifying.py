@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from turnwal.core.chain import EMPTY, Head, after, check_expected
-from turnwal.core.errors import HeadMismatch, SessionNotFound, TooNew
+from turnwal.core.errors import HeadMismatch, TooNew
 from turnwal.core.findings import Finding
 from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
 from turnwal.core.types import BOUNDARIES, FORMAT, TYPES, check_known
 from turnwal.session.opening import check_start, open_tail
-from turnwal.store.names import NOT_FOUND_HINT
+from turnwal.store.names import not_found
 from turnwal.store.protocol import Gap, Record, Store
 
 _PLAIN: Final = frozenset(type for type, fields in TYPES.items() if "format" not in fields)
@@ -87,7 +87,7 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     """
     presence = store.probe(session)
     if not presence.exists:
-        raise SessionNotFound("no such session", action="verify", subject=session, hint=NOT_FOUND_HINT)
+        raise not_found(session, "verify")
     if presence.empty:
         return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=_mismatch(expect, EMPTY))
     check_start(store, session, newer=True)
