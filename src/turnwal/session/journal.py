@@ -98,10 +98,10 @@ class Journal:
         """Whether the session was closed and its ownership given up."""
         return self._given_up
 
-    def pending(self) -> list[Event]:
-        """The events that are not known to be durable."""
+    def newest(self) -> list[Event]:
+        """The newest events: all that are not known to be durable, and perhaps some that are."""
         with self.order:
-            return [entry.event for entry in self._entries if entry.event.seq >= self._durable.count]
+            return [entry.event for entry in self._entries]
 
     def append(
         self,

@@ -53,14 +53,14 @@ def damage_data(gap: Gap, *, accept_loss: bool = False) -> dict[str, Any]:
     return data
 
 
-def damaged(session: str, gap: Gap) -> Damaged:
-    """The refusal to write behind damage that is no torn tail."""
+def damaged(session: str, gap: Gap, *, action: str = "open") -> Damaged:
+    """The refusal to write behind damage that is no torn tail, or to read on as if it were not there."""
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
     hint = (
         "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind it"
     )
-    return Damaged(message, action="open", subject=session, hint=hint)
+    return Damaged(message, action=action, subject=session, hint=hint)
 
 
 def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: bool = False) -> Opening:

@@ -53,7 +53,7 @@ class Session(Owning, Reading):
                 check_run(run)
                 check_fits(self.scan, type, data, run)
             if replaces:
-                check_replace(self._all_events(), type, data, run)
+                check_replace(self._recorded(), type, data, run)
             if type == "tool_call" and isinstance(data, dict) and self._settings.redact is not None:
                 recorded = self.redacted(data)
                 mark = {} if recorded.get("arguments") == data.get("arguments") else {"redacted": True}
