@@ -7,7 +7,7 @@ from turnwal.core import keys
 from turnwal.core.calls import Call, Run, Turn
 from turnwal.core.line import Event
 from turnwal.core.state import State
-from turnwal.core.values import arguments_of, asking_parts, id_of, name_of
+from turnwal.core.values import arguments_of, asking_parts, id_of, is_redacted, name_of
 
 
 def assistant_message(scan: State, event: Event, run: Run) -> None:
@@ -68,7 +68,7 @@ def _asked_anew(run: Run, key: int, part: Mapping[str, Any], *, complete: bool) 
         turn = call.turn
         turn.remove(call)
         call.id, call.name, call.arguments = id_of(part), name_of(part), arguments_of(part)
-        call.free_text = part.get("format") == "text"
+        call.free_text, call.redacted = part.get("format") == "text", is_redacted(part)
         turn.add(call)
 
 
@@ -91,7 +91,7 @@ def _asked(
     if call is not None:
         if call.requested and call.asked and complete:
             scan.findings.add("duplicate_call", (keys.seq_of(call.key), event.seq), f"call {keys.text(call.key)} again")
-        call.name, call.arguments = name, arguments
+        call.name, call.arguments, call.redacted = name, arguments, is_redacted(part)
         call.requested = True
         call.asked = call.asked or complete
         turn.unrequested.pop(call.key, None)
@@ -99,7 +99,8 @@ def _asked(
     if run.find(own) is not None:  # dispatched by its key before it was asked for
         _asked_anew(run, own, part, complete=complete)
         return own
-    call = Call(own, id, name, arguments, part.get("format") == "text", complete, requested=True, asked_at=event.seq)
+    call = Call(own, id, name, arguments, part.get("format") == "text", is_redacted(part), asked_at=event.seq)
+    call.asked, call.requested = complete, True
     call.step = step
     if step is not None:
         step.calls.append(call)

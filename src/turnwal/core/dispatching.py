@@ -5,7 +5,7 @@ from turnwal.core.calls import Attempt, Call, Run, Turn
 from turnwal.core.line import Event
 from turnwal.core.pairing import matches
 from turnwal.core.state import RETRY_FROM, State, named_key
-from turnwal.core.values import arguments_of, attempt_of, id_of, name_of, object_of, text_of
+from turnwal.core.values import arguments_of, attempt_of, id_of, is_redacted, name_of, object_of, text_of
 
 
 def tool_call(scan: State, event: Event, run: Run) -> None:
@@ -74,6 +74,7 @@ def _unasked(event: Event, run: Run, turn: Turn, key: int) -> Call:
         return met
     data = event.data
     call = Call(key, id_of(data), name_of(data), arguments_of(data), asked_at=min(event.seq, keys.seq_of(key)))
+    call.redacted = is_redacted(data)
     call.step = turn.step
     if call.step is not None:
         call.step.calls.append(call)
@@ -92,7 +93,8 @@ def _dispatched(event: Event, run: Run, turn: Turn, call: Call) -> None:
     call.waiting = None
     call.dispatched = event.seq
     call.name = call.name if call.name is not None else name_of(data)
-    call.arguments = call.arguments if call.arguments is not None else arguments_of(data)
+    if call.arguments is None:
+        call.arguments, call.redacted = arguments_of(data), is_redacted(data)
     call.hints, call.hints_from = object_of(data, "hints"), data.get("hints_from")
     call.keyed = data.get("keyed") is True
     call.idempotency_key, call.child = text_of(data, "key"), object_of(data, "child")

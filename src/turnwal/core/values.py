@@ -64,6 +64,11 @@ def is_synthetic(data: Mapping[str, Any]) -> bool:
     return isinstance(metadata, dict) and metadata.get("synthetic") is True
 
 
+def is_redacted(part: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a call are not those that the model wrote."""
+    return part.get("redacted") is True
+
+
 def asking_parts(event: Event) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The parts of a message that ask for calls, with their index."""
     parts = event.data.get("parts")
