@@ -5,7 +5,7 @@ event goes through one journal.
 """
 
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -17,14 +17,20 @@ from turnwal.core.log import check_run
 from turnwal.core.surface import check_replace
 from turnwal.session.call import Call
 from turnwal.session.guard import GUARDED, check_fits
-from turnwal.session.lookup import ABOUT_CALLS, Found, find
+from turnwal.session.lookup import Found, find, packed_key
 from turnwal.session.owning import Owning
 from turnwal.session.reading import Reading
+from turnwal.session.reply import note_reply
 from turnwal.session.settings import Settings
 from turnwal.session.tools import Parts
 from turnwal.session.transfer import fork_into
 from turnwal.session.turn import Turn, TurnReason, check_dispatch
 from turnwal.store.protocol import Store
+
+_LOOKED_AT: Final = GUARDED | {"assistant_message"}
+"""The types that `append` does more about than to record them."""
+
+_ENDS: Final = frozenset({"step_end", "turn_end"})
 
 
 class Session(Owning, Reading):
@@ -35,6 +41,8 @@ class Session(Owning, Reading):
         super().__init__(store, id, settings)
         # where the log has redacted arguments, the handle alone knows what the model wrote, so it is kept
         self._handles: MutableMapping[int, Call] = WeakValueDictionary() if settings.redact is None else {}
+        self._step_calls: dict[str, dict[int, Call]] = {}
+        """By run: handles of the calls that the open step asked for."""
 
     def append(self, type: str, data: Mapping[str, Any], *, run: str = "main", ignorable: bool = False) -> Event:
         """Append an event of any type, in or out of a turn, and return it. Durable with the next barrier.
@@ -45,7 +53,7 @@ class Session(Owning, Reading):
         journal = self._live
         journal.make_room()
         replaces = isinstance(data, dict) and data.get("replace") is not None
-        if type not in GUARDED and not replaces and self._settings.redact is None:
+        if type not in _LOOKED_AT and not replaces:
             return self.note(type, data, run=run, ignorable=ignorable)
         with journal.order:
             self.check_open()
@@ -54,10 +62,8 @@ class Session(Owning, Reading):
                 check_fits(self.scan, type, data, run)
             if replaces:
                 check_replace(self._recorded(), type, data, run)
-            if type == "tool_call" and isinstance(data, dict) and self._settings.redact is not None:
-                recorded = self.redacted(data)
-                mark = {} if recorded.get("arguments") == data.get("arguments") else {"redacted": True}
-                return self.note(type, {**recorded, **mark}, run=run, ignorable=ignorable, redact=False)
+            if type == "assistant_message" and isinstance(data, dict):
+                return note_reply(self, data, run=run, ignorable=ignorable)[0]
             return self.note(type, data, run=run, ignorable=ignorable)
 
     def turn(
@@ -95,16 +101,32 @@ class Session(Owning, Reading):
 
     def call(self, key: str) -> Call:
         """Return a handle of any call of the session. Raises `InvalidName` and `CallNotFound`."""
-        found = find(self._store, self.id, key, self.flush())
-        return self._handles.get(found.key) or self.handle(found)
+        packed = packed_key(key, self.id)
+        with self.order:
+            handle = self._handles.get(packed)
+        if handle is not None:
+            return handle
+        lookup = find(self._store, self.id, packed, self.flush())
+        with self.order:
+            # what others recorded since is taken in before they and this thread share the handle
+            handle = self._handles.get(packed)
+            if handle is None:
+                for event in self._recorded(lookup.position, lookup.head):
+                    lookup.feed(event)
+                handle = self._handles[packed] = Call(self, lookup.found)
+            return handle
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
-        return [self.call(entry["call"]) for entry in self.scan.waiting()]
+        with self.order:
+            entries = self.scan.waiting()
+        return [self.call(entry["call"]) for entry in entries]
 
     def granted(self) -> list[Call]:
         """The calls of turns that have ended which were granted and not yet run; a turn that resumes one may run it."""
-        return [self.call(entry["call"]) for entry in self.scan.granted()]
+        with self.order:
+            entries = self.scan.granted()
+        return [self.call(entry["call"]) for entry in entries]
 
     def fork(self, at: int, id: str) -> "Session":
         """Store a fork of the first `at` events under a new id and return it, to be opened (F34)."""
@@ -115,19 +137,30 @@ class Session(Owning, Reading):
 
     # Inside
 
-    def handle(self, found: Found) -> Call:
-        """The one handle of a call, made where there is none: two would each know but half of what was done."""
+    def asked(self, found: Found) -> Call:
+        """The one handle of a call that a reply asks for: two would each know but half of what was done.
+
+        It lives at least as long as the step, in which the call may be asked for again.
+        """
         with self.order:
             handle = self._handles.get(found.key)
             if handle is None:
                 handle = self._handles[found.key] = Call(self, found)
             else:
                 handle.asked_anew(found)
+            if self.scan.run(found.run).turn.step is not None:
+                self._step_calls.setdefault(found.run, {})[found.key] = handle
             return handle
+
+    def arguments_of(self, key: int) -> str | None:
+        """The arguments of a call as the model wrote them; None where this process does not know them."""
+        handle = self._handles.get(key)
+        return None if handle is None or handle.redacted else handle.arguments
 
     def has_open_turn(self, run: str) -> bool:
         """Whether a turn of the run is open."""
-        return bool(self.scan.run(run).turns)
+        with self.order:
+            return bool(self.scan.run(run).turns)
 
     def next_turn_number(self, run: str) -> int:
         """Count the turns of a run."""
@@ -154,8 +187,10 @@ class Session(Owning, Reading):
 
     def _observe(self, event: Event) -> None:
         super()._observe(event)
-        if event.type in ABOUT_CALLS:
-            key = keys.parse(event.data.get("call"))
-            handle = None if key is None else self._handles.get(key)
+        about = self.scan.about
+        if about is not None:
+            handle = self._handles.get(about)
             if handle is not None:
                 handle.take(event)
+        elif event.type in _ENDS:
+            self._step_calls.pop(event.run, None)

@@ -4,7 +4,6 @@ What a verb decides on is thus what recovery would see. Knows neither how a sess
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any, ParamSpec, TypeVar
 
 from turnwal.core.chain import Head
@@ -13,6 +12,7 @@ from turnwal.core.line import Event
 from turnwal.core.scan import Scan
 from turnwal.core.types import FORMAT
 from turnwal.session.journal import Journal
+from turnwal.session.redaction import Redaction
 from turnwal.session.settings import Settings
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Claim, Store
@@ -32,6 +32,7 @@ class Writing:
         """What recovery would read up to now; for turns, steps and calls to decide on, not to change."""
         self._journal: Journal | None = None
         self._resume_due = False
+        self._redaction = None if settings.redact is None else Redaction(settings.redact)
         self.id = id
 
     def flush(self) -> Head:
@@ -88,9 +89,9 @@ class Writing:
         """Return if `note` would take the event; raise what it would raise, with nothing appended."""
         self._live.check(type, data, run=run)
 
-    def redacted(self, data: dict[str, Any]) -> dict[str, Any]:
+    def redacted(self, type: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """The data as it is recorded; the same object where the session redacts nothing."""
-        return data if self._settings.redact is None else self._settings.redact(deepcopy(data))
+        return data if self._redaction is None else self._redaction(type, data)
 
     def note(
         self,
@@ -152,7 +153,7 @@ class Writing:
     def _new_journal(self, claim: Claim, head: Head, *, skip_to: int = 0) -> Journal:
         settings = self._settings
         return Journal(
-            claim, head, clock=settings.clock, observe=self._observe, redact=settings.redact, skip_to=skip_to
+            claim, head, clock=settings.clock, observe=self._observe, redact=self._redaction, skip_to=skip_to
         )
 
     def _store_data(self) -> dict[str, str]:
