@@ -180,7 +180,7 @@ def test_over_the_bound_of_pending_events_an_append_under_a_loop_says_so(session
         for n in range(2 * PENDING_EVENTS_MAX):
             session.append("x.note", {"n": n})
         assert session._journal is not None
-        assert len(session._journal.pending()) <= PENDING_EVENTS_MAX
+        assert len(session._journal.newest()) <= PENDING_EVENTS_MAX
 
 
 def test_what_an_interrupted_barrier_left_behind_does_not_count_as_pending(

@@ -34,6 +34,8 @@ class State:
         """When a list: gets the key and the seq of each message that asks for a call, repeats included."""
         self.asked_last: dict[int, int] = {}
         """Of the last assistant message: part index to packed key of the call that the part asks for."""
+        self.about: int | None = None
+        """The packed key of the call that the last event is about, whether the event names it or was paired with it."""
 
     def run(self, name: str) -> Run:
         """The run of that name, made when it is new."""
@@ -55,7 +57,9 @@ class State:
         return seqs
 
     def waiting(self) -> list[dict[str, Any]]:
-        """What a boundary records as `waiting`: call, id, name, and the run where it is not `main`."""
+        """What a boundary records as `waiting`: call, id, name, the run where it is not `main`, and `question`, the seq
+        of its approval request, where that is pending.
+        """
         found = [
             (run, call)
             for run in self.runs.values()
@@ -84,7 +88,12 @@ class State:
 
 def _told(found: list[tuple[Run, Call]]) -> list[dict[str, Any]]:
     found.sort(key=lambda pair: pair[1].key)
-    return [call.named() | ({} if run.name == "main" else {"run": run.name}) for run, call in found]
+    return [
+        call.named()
+        | ({} if run.name == "main" else {"run": run.name})
+        | ({"question": call.question_seq} if call.question == "pending" and call.question_seq is not None else {})
+        for run, call in found
+    ]
 
 
 def named_key(scan: State, run: Run, event: Event) -> int | None:

@@ -28,7 +28,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.recovery import Plan, Repair
 from turnwal.core.rules import NOT_STARTED, UNKNOWN
-from turnwal.session.lookup import Found, find
+from turnwal.session.lookup import Found, find, packed_key
 from turnwal.store.plain import PlainFile
 from turnwal.store.protocol import Store
 
@@ -321,7 +321,7 @@ def _answered(repair: Repair) -> LostCall:
 def _found(store: Store, session: "Session", call: str) -> Found | None:
     """What the log says of a call; None where it does not say."""
     try:
-        return find(store, session.id, call, session.head)
+        return find(store, session.id, packed_key(call, session.id), session.head).found
     except (CallNotFound, InvalidName):
         return None
 

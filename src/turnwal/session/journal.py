@@ -14,7 +14,6 @@ Does not: know what a turn is. Whoever does hands in an `observe` that sees ever
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any, NoReturn
 
 import msgspec
@@ -47,7 +46,7 @@ class Journal:
         *,
         clock: Callable[[], int],
         observe: Callable[[Event], None],
-        redact: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        redact: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None,
         skip_to: int = 0,
     ) -> None:
         """Go on behind `head`, which is durable. `clock` gives Unix milliseconds; `redact` sees all data first (F37).
@@ -98,10 +97,10 @@ class Journal:
         """Whether the session was closed and its ownership given up."""
         return self._given_up
 
-    def pending(self) -> list[Event]:
-        """The events that are not known to be durable."""
+    def newest(self) -> list[Event]:
+        """The newest events: all that are not known to be durable, and perhaps some that are."""
         with self.order:
-            return [entry.event for entry in self._entries if entry.event.seq >= self._durable.count]
+            return [entry.event for entry in self._entries]
 
     def append(
         self,
@@ -121,7 +120,7 @@ class Journal:
         if self._forks != forks():
             self._check_process()
         if redact and self._redact is not None:
-            data = self._redact(deepcopy(dict(data)))
+            data = self._redact(type, data)
         with self.order:
             entries = self._entries
             head = entries[-1].head if entries else self._durable
@@ -150,7 +149,7 @@ class Journal:
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
         """Return if `append` would take the event; raise what it would raise, with nothing changed."""
         if self._redact is not None:
-            data = self._redact(deepcopy(dict(data)))
+            data = self._redact(type, data)
         make(draft(type, data, run=run, time=0, ignorable=False, head=self.head))
 
     def make_room(self) -> None:

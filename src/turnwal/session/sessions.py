@@ -11,7 +11,8 @@ from turnwal.core.errors import Refused
 from turnwal.core.fork import check_boundary, fork_data
 from turnwal.core.log import Log
 from turnwal.session.inspection import Glance, Inspection, glance
-from turnwal.session.session import Session, Settings, system_clock
+from turnwal.session.session import Session
+from turnwal.session.settings import Settings, system_clock
 from turnwal.session.transfer import fork_into, lines_of, take_in
 from turnwal.store.protocol import Store
 from turnwal.store.urls import open_store as open_door
