@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash build clean
+.PHONY: demo test check format bench crash races build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -28,6 +28,9 @@ bench: $(READY)
 
 crash: $(READY)
 	$(BIN)/python -m tests.crash
+
+races: $(READY)
+	$(BIN)/python -m tests.races
 
 build: $(READY)
 	$(BIN)/python -m build

@@ -1,6 +1,7 @@
 """Measure the costs that the design allows, print the table and keep it in `bench/results/`.
 
-`python -m bench [NAME …]` runs all or the named parts: lines, appending, sqlite, reading, starting.
+`python -m bench [NAME …]` runs all or the named parts: starting, lines, appending, sqlite, postgres, opening, fleet,
+reading. What they wrote is removed at the end, and when they are interrupted.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from bench.rows import Row, table
 
-PARTS = ("starting", "lines", "appending", "sqlite", "reading")
+PARTS = ("starting", "lines", "appending", "sqlite", "postgres", "opening", "fleet", "reading")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -40,4 +41,8 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("interrupted; what was measured is thrown away", file=sys.stderr)
+        sys.exit(130)

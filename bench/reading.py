@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bench.logs import TURN, write
-from bench.rows import Row
+from bench.rows import Row, peak_mb
 from turnwal.session.sessions import Sessions
 from turnwal.session.verifying import verify
 from turnwal.store.file import FileStore
@@ -90,6 +90,4 @@ def child(path: str, how: str) -> None:
         report = verify(FileStore(Path(path).parent), Path(path).stem)
         assert report.intact
     spent = time.perf_counter() - started
-    # the peak of this process alone; what getrusage tells begins with that of the one it was forked from
-    (peak,) = (line for line in Path("/proc/self/status").read_text("ascii").splitlines() if line.startswith("VmHWM"))
-    print(json.dumps({"s": spent, "mb": int(peak.split()[1]) / 1000}))
+    print(json.dumps({"s": spent, "mb": peak_mb()}))

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -50,6 +51,12 @@ def interleaved_us(works: list[Callable[[], object]], times: int, rounds: int) -
 def best_us(work: Callable[[], object], times: int, rounds: int = 7) -> float:
     """Microseconds of one call: the best of several stretches, for work that touches no disk."""
     return min(each_us(work, times) for _ in range(rounds))
+
+
+def peak_mb() -> float:
+    """The peak memory of this process alone; what getrusage tells begins with that of the one it was forked from."""
+    (peak,) = (line for line in Path("/proc/self/status").read_text("ascii").splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) / 1000
 
 
 def table(rows: list[Row]) -> str:

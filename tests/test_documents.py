@@ -28,7 +28,7 @@ def test_every_type_and_field_is_in_the_format() -> None:
 
 
 def test_every_module_is_in_the_architecture() -> None:
-    for room in ("core", "session"):
+    for room in ("core", "session", "store"):
         for path in (ROOT / "src" / "turnwal" / room).glob("*.py"):
             if path.name != "__init__.py":
                 assert f"`{path.name}`" in DOCS["architecture.md"], path
@@ -49,6 +49,15 @@ def test_every_limit_has_a_reason() -> None:
     for name in vars(limits):
         if name.isupper():
             assert re.search(rf'^{name}: Final = .*\n"""[A-Z]', source, re.MULTILINE), name
+
+
+def test_the_readme_names_every_cost_that_is_missed() -> None:
+    rows = [line.split(" | ") for line in (ROOT / "bench/results/costs.md").read_text("utf-8").splitlines()]
+    missed = {row[0].removeprefix("| ") for row in rows if row[-1] == "**no** |"}
+    said = DOCS["README.md"].split("- **Missed**")
+    told = re.findall(r"\*([^*]+)\*", " ".join(said[1].split("\n\n")[0].split())) if said[1:] else []
+
+    assert set(told) == missed
 
 
 def test_links_lead_somewhere() -> None:

@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,51 @@ def test_a_mistyped_store_is_named(world: World, store: str, code: str) -> None:
         assert "hint: " in result.stderr
 
 
+@pytest.mark.parametrize("url", ["sesions/", "file:sesions", "sqlite:sesions.db"])
+def test_a_store_that_is_named_and_not_there_is_no_empty_one(world: World, tmp_path: Path, url: str) -> None:
+    path = world.clean()
+
+    for verb in (["ls"], ["ls", "--interrupted"], ["show", "clean"], ["recover", "clean"], ["recover", "--all"]):
+        result = run(*verb, "--store", url)
+        assert (result.exit_code, result.stderr.split(":")[0], result.stdout) == (1, "error store_not_found", "")
+        assert "hint: look at the spelling" in result.stderr
+    assert [found.name for found in tmp_path.iterdir()] == ["sessions"]
+    assert run("import", str(path), "--store", url).exit_code == 0
+    assert run("recover", "--all", "--store", url).stdout == "nothing to do\n"
+
+
+def test_a_store_that_will_be_may_be_absent_and_is_told_of(world: World) -> None:
+    result = run("recover", "--all")
+
+    assert (result.exit_code, result.stdout) == (0, "nothing to do\n")
+    assert result.stderr == f"there is no store at {world.root} yet\n"
+    assert run("recover", "--all", "--json").stderr == ""
+
+
+def test_an_empty_store_is_not_the_default_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNWAL_STORE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = World(tmp_path / ".turnwal").crashed()
+    before = path.read_bytes()
+
+    for verb in (["ls"], ["recover", "--all"], ["show", "crashed"], ["migrate"]):
+        result = run(*verb, "--store", "")
+        assert (result.exit_code, result.stderr.split(":")[0]) == (1, "error invalid_store_url")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "waits"), [(["recover", "held"], True), (["settle", "held", "4.0", "happened"], False)]
+)
+def test_the_hint_of_a_held_session_names_the_option_that_there_is(world: World, verb: list[str], waits: bool) -> None:
+    with holder(world, "held"):
+        result = run(*verb)
+
+    assert result.exit_code == 5
+    assert ("hint: wait for it to end, or say --wait S; " in result.stderr) is waits
+    assert ("hint: wait for it to end; " in result.stderr) is not waits
+
+
 @pytest.mark.usefixtures("world")
 def test_a_store_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
@@ -40,17 +88,44 @@ def test_a_store_that_is_a_file_is_named(tmp_path: Path) -> None:
     assert run("show", "s", "--store", "file/below").exit_code == 1
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_directory_that_may_not_be_read_is_named(world: World) -> None:
-    world.clean()
-    world.root.chmod(0)
-    try:
-        results = [run("ls"), run("show", "clean"), run("recover", "--all")]
-    finally:
-        world.root.chmod(0o700)
+def test_a_directory_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    verbs = (["ls"], ["show", "clean"], ["recover", "--all"])
+    with tempfile.TemporaryDirectory() as parent, nobody_above(Path(parent)) as no_root:
+        world = World(Path(parent, "sessions"))
+        world.clean()
+        monkeypatch.setenv("TURNWAL_STORE", str(world.root))
+        no_root(world.root)
+        # read once as whoever it is, so that it is the mode that refuses the second time
+        assert {run(*verb).exit_code for verb in verbs} == {0}
+        world.root.chmod(0)
+        try:
+            results = [run(*verb) for verb in verbs]
+        finally:
+            world.root.chmod(0o700)
 
     assert {result.exit_code for result in results} == {1}
     assert {result.stderr.split(":")[0] for result in results} == {"error store_failed"}
+
+
+@contextmanager
+def nobody_above(parent: Path) -> Iterator[Callable[[Path], None]]:
+    """Root may read everything: give what is below a directory to another user, and be that one until the end."""
+    if os.geteuid() != 0:
+        yield lambda _: None
+        return
+
+    def step_down(root: Path) -> None:
+        for path in (parent, root, *root.iterdir()):
+            os.chown(path, _NOBODY, -1)
+        os.seteuid(_NOBODY)
+
+    try:
+        yield step_down
+    finally:
+        os.seteuid(0)
+
+
+_NOBODY = 65_534
 
 
 @pytest.mark.parametrize("verb", ["show", "plan", "verify", "head", "recover", "export"])
@@ -224,7 +299,7 @@ def test_a_full_disk_behind_standard_output_is_an_error(world: World) -> None:
         )
 
     assert result.returncode == 1
-    assert result.stderr.startswith(b"error store_failed: ")
+    assert result.stderr.startswith(b"error store_full: ")
     assert b"Traceback" not in result.stderr
     assert b"Exception ignored" not in result.stderr
 

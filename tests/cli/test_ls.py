@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import turnwal
-from tests.cli.worlds import World, add_line, holder, run
+from tests.cli.worlds import World, add_line, chain_anew, holder, rot, run
 from turnwal.session.inspection import Glance
 from turnwal.session.sessions import Sessions
 
@@ -38,6 +38,23 @@ def test_it_names_the_state_of_each_session(world: World) -> None:
             "torn": "interrupted",
             "held": "open",
         }
+
+
+def test_a_first_line_of_a_newer_format_is_too_new_whatever_is_open(world: World) -> None:
+    path = world.crashed("s")
+    path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":2', 1))
+    chain_anew(path)
+
+    assert states(world) == {"s": "too_new"}
+    assert run("recover", "s").stderr.startswith("error too_new: ")
+    assert run("recover", "--all").exit_code == 1
+
+
+def test_damage_in_a_turn_that_ended_is_for_others_to_find(world: World) -> None:
+    rot(world.clean("s", turns=2), 4)
+
+    assert states(world) == {"s": "clean"}
+    assert (run("show", "s").exit_code, run("verify", "s").exit_code) == (4, 4)
 
 
 def test_each_row_counts_what_is_open(world: World) -> None:

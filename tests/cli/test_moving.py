@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import turnwal
 from tests.cli.worlds import World, command, environment, holder, run, shell
 
 
@@ -196,8 +197,77 @@ def test_export_writes_over_nothing(world: World, tmp_path: Path) -> None:
     result = run("export", "clean", "-o", "mine")
 
     assert result.exit_code == 1
-    assert result.stderr.startswith("error store_failed: mine: ")
+    assert result.stderr.startswith("error file_exists: mine: ")
+    assert "hint: nothing is written over" in result.stderr
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [["import", "nofile"], ["export", "clean", "-o", "nowhere/copy"]])
+def test_a_path_that_leads_nowhere_is_the_callers_mistake(world: World, arguments: list[str]) -> None:
+    world.clean()
+
+    result = run(*arguments)
+
+    assert (result.exit_code, result.stderr.split(":")[0]) == (1, "error file_not_found")
+    assert "hint: look at the spelling of the path" in result.stderr
+
+
+def test_a_full_disk_stops_an_export_and_leaves_nothing(world: World, tmp_path: Path) -> None:
+    world.clean(user="x" * 200_000)
+    arguments = command("export", "clean", "-o", "copy.jsonl", "--json")
+    starved = ["/bin/sh", "-c", 'ulimit -f 100 && exec "$@"', "sh", *arguments]
+
+    full = subprocess.run(starved, capture_output=True, text=True, check=False, env=environment())
+
+    error = json.loads(full.stderr)["error"]
+    assert (full.returncode, error["code"], error["retriable"]) == (1, "store_full", True)
+    assert error["hint"] == "make room and try again"
+    assert [path.name for path in tmp_path.iterdir()] == ["sessions"]
+
+
+@pytest.mark.parametrize("name", ["../escaped.jsonl", "mail", "{tmp}/escaped.jsonl"])
+def test_a_log_does_not_choose_where_it_is_stored(world: World, tmp_path: Path, name: str) -> None:
+    id = name.format(tmp=tmp_path)
+    world.clean(id)
+    run("export", "-o", "mail", "--store", str(world.root), "--", id)
+    elsewhere = tmp_path / "elsewhere"
+
+    result = run("import", "mail", env={"TURNWAL_STORE": str(elsewhere)})
+
+    assert result.exit_code == 0
+    assert [*turnwal.open_store(elsewhere)] == [id]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "mail", "sessions"]
+
+
+def test_a_path_that_was_typed_is_where_an_import_goes(world: World, tmp_path: Path) -> None:
+    path = world.clean()
+
+    assert run("import", str(path), "typed.jsonl").exit_code == 0
+    assert (tmp_path / "typed.jsonl").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(("maker", "left_out", "kept"), [("damaged_start", 1, 6), ("damaged", 1, 7), ("clean", 0, 7)])
+def test_what_is_readable_can_be_salvaged(world: World, tmp_path: Path, maker: str, left_out: int, kept: int) -> None:
+    path = getattr(world, maker)("s")
+    before = path.read_bytes()
+    whole = before.splitlines(keepends=True)
+
+    result = run("export", "s", "--salvage", "-o", "readable.jsonl", "--json")
+
+    value = json.loads(result.stdout)
+    lines = (tmp_path / "readable.jsonl").read_bytes().splitlines(keepends=True)
+    assert (result.exit_code, len(lines), value["events"]) == (4 if left_out else 0, kept, kept)
+    assert set(lines) < set(whole) if left_out else lines == whole
+    assert value["left_out_bytes"] == len(b"".join(whole)) - len(b"".join(lines))
+    assert ("bytes that are no record" in result.stderr) is bool(left_out)
+    assert path.read_bytes() == before
+    assert run("show", "readable.jsonl").stdout.count(" assistant ") == 1
+
+
+def test_a_copy_is_salvaged_or_made_to_go_on(world: World) -> None:
+    world.clean()
+
+    assert run("export", "clean", "--salvage", "--copied", "-o", "copy").exit_code == 2
 
 
 def test_an_empty_session_is_not_exported(world: World) -> None:

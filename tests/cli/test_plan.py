@@ -24,7 +24,7 @@ def test_the_text_has_class_rule_sentence_seqs_and_advice(world: World) -> None:
 
     text = run("plan", "crashed").stdout
 
-    assert text.splitlines()[0] == "crashed: interrupted; recovery would append 4 events"
+    assert text.splitlines()[0] == "crashed: interrupted; recovery would append 5 events"
     assert "outcome unknown" in text
     assert "check the state first" in text
     assert RULES[0].sentence in text
@@ -71,7 +71,7 @@ def test_a_live_session_is_open_and_not_interrupted(world: World) -> None:
 
     assert text.exit_code == 5
     assert "open, writer alive (the night shift" in text.stdout
-    assert "a crash at this moment would leave 1 event:" in text.stdout
+    assert "after a crash at this moment recovery would append 2 events:" in text.stdout
     assert value["interrupted"] is False
     assert value["owner"].startswith("the night shift")
     assert value["repairs"]
@@ -89,8 +89,26 @@ def test_a_newer_session_is_an_error_with_its_own_code(world: World) -> None:
 def test_a_torn_tail_alone_is_something_to_cover(world: World) -> None:
     world.torn()
 
-    assert "recovery would append 1 event" in run("plan", "torn").stdout
+    assert "recovery would append 2 events" in run("plan", "torn").stdout
     assert json.loads(run("plan", "torn", "--json").stdout)["damage"]["kind"] == "torn"
+
+
+@pytest.mark.parametrize("maker", ["clean", "crashed", "torn", "torn_and_open", "damaged"])
+def test_recovery_appends_as_many_events_as_the_plan_says(world: World, maker: str) -> None:
+    if maker == "torn_and_open":
+        with world.crashed("s").open("ab") as file:
+            file.write(b'{"seq":8,"pr')
+    else:
+        getattr(world, maker)("s")
+    planned = json.loads(run("plan", "s", "--json").stdout)["appended"]
+    text = run("plan", "s").stdout
+
+    appended = json.loads(run("recover", "s", "--accept-loss", "--json").stdout)["appended"]
+
+    assert planned == len(appended)
+    assert ("session_resume" in text) is bool(appended)
+    if maker not in ("clean", "damaged"):
+        assert f"recovery would append {planned} events" in text
 
 
 def test_findings_are_told(world: World) -> None:

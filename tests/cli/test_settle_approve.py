@@ -79,6 +79,25 @@ def test_interrupted_work_is_to_be_recovered_first(world: World, arguments: list
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("tail", [b'{"seq":10,"pr', b"\0" * 700], ids=["torn", "nul"])
+@pytest.mark.parametrize(
+    "verb", [["settle", "s", "4.0", "happened"], ["approve", "s", "4.0"]], ids=["settle", "approve"]
+)
+def test_a_tail_that_is_no_record_is_to_be_recovered_first(world: World, verb: list[str], tail: bytes) -> None:
+    world.waiting("s")
+    with world.path("s").open("ab") as file:
+        file.write(tail)
+    before = world.path("s").read_bytes()
+
+    result = run(*verb)
+
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error interrupted: open s: it holds interrupted work: a tail that is no record")
+    assert world.path("s").read_bytes() == before
+    run("recover", "s")
+    assert run("approve", "s", "4.0").exit_code == 0
+
+
 @pytest.mark.parametrize("verb", [["settle", "s", "0.0", "happened"], ["approve", "s", "0.0"]])
 def test_an_empty_session_is_not_begun(world: World, verb: list[str]) -> None:
     world.empty("s")

@@ -3,11 +3,13 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.cli.worlds import World, asking, command, cut_off, environment, holder, run, shell, tell
+from tests.cli.worlds import World, add_line, asking, command, cut_off, environment, holder, rot, run, shell, tell
 
 
 def lines_of(*arguments: str) -> list[dict[str, Any]]:
@@ -63,6 +65,35 @@ def test_it_reads_on_past_damage_and_marks_it_in_its_place(world: World) -> None
     assert lines[mark + 1].split()[0] == "3"
     assert "not linked" in lines[mark + 1]
     assert "accept-loss" in result.stdout
+
+
+def test_damage_in_a_turn_that_ended_is_damage_too(world: World) -> None:
+    rot(world.clean("s", turns=2), 4)
+
+    result = run("show", "s")
+
+    assert result.exit_code == 4
+    assert "!!!  damage" in result.stdout
+    assert "interrupted" not in result.stdout
+    assert run("show", "s", "--json").exit_code == 4
+
+
+def test_f22_behind_an_unreadable_first_line_everything_readable_is_shown(world: World) -> None:
+    path = world.damaged_start("s")
+    before = path.read_bytes()
+
+    result = run("show", "s")
+    lines = lines_of("s")
+
+    assert (result.exit_code, result.stderr) == (4, "")
+    assert "line 1, offset 0: the first line begins with NUL bytes" in result.stdout
+    assert "6 readable records behind it" in result.stdout
+    assert result.stdout.count("not linked") == 6
+    assert "an answer" in result.stdout
+    assert "would append" not in result.stdout
+    assert [line["kind"] for line in lines] == ["session", "damage", *["event"] * 6]
+    assert path.read_bytes() == before
+    assert "hint: `turnwal show` looks" in run("head", "s").stderr
 
 
 def test_a_torn_tail_is_told_and_is_no_corruption(world: World) -> None:
@@ -210,6 +241,53 @@ def test_follow_goes_on_over_a_change_of_owner_and_a_torn_tail(world: World) -> 
     assert gap["kind"] == "damage"
     assert [event["type"] for event in events][:3] == ["damage", "session_resume", "tool_result"]
     assert (follower.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["a gap", "no first line"])
+def test_follow_goes_on_behind_a_gap(world: World, first: bool) -> None:
+    path = world.clean("s", turns=2)
+    rot(path, 0 if first else 4)
+    shown = 12
+    with following("s") as follower:
+        seen = [json.loads(next(follower)) for _ in range(shown + 2)]
+        assert [line["kind"] for line in seen].count("damage") == 1
+        for text in ("one", "two"):
+            add_line(path, "x.note", {"text": text})
+            line = json.loads(next(follower))
+            assert (line["event"]["data"], line["sound"]) == ({"text": text}, False)
+        with path.open("ab") as file:
+            file.write(b'{"seq":15,"pr')
+        assert json.loads(next(follower))["damage"]["kind"] == "torn"
+
+
+def test_follow_says_what_the_chain_vouches_for_once_a_loss_is_accepted(world: World) -> None:
+    world.damaged("s")
+    with following("s") as follower:
+        seen = [json.loads(next(follower)) for _ in range(9)]
+        assert [line["kind"] for line in seen].count("damage") == 1
+        run("recover", "s", "--accept-loss")
+        (damage, *rest) = [json.loads(next(follower)) for _ in range(3)]
+        assert damage["event"]["data"]["kind"] == "lost"
+        assert all(line["sound"] for line in (damage, *rest))
+
+
+@contextmanager
+def following(session: str) -> Iterator[Iterator[bytes]]:
+    """The lines that `show --follow --json` prints, as they come."""
+    with subprocess.Popen(
+        command("show", session, "--follow", "--json"), stdout=subprocess.PIPE, env=environment()
+    ) as follower:
+        assert follower.stdout is not None
+        watchdog = threading.Timer(20, follower.kill)
+        watchdog.start()
+        try:
+            yield iter(follower.stdout.readline, b"")
+            follower.send_signal(signal.SIGINT)
+            assert follower.stdout.read() == b""
+            assert follower.wait(timeout=20) == 0
+        finally:
+            watchdog.cancel()
+            follower.kill()
 
 
 def test_following_an_empty_session_waits_for_its_beginning(world: World) -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.cli.worlds import World, holder, run
+from tests.cli.worlds import World, add_line, asking, holder, rot, run
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,55 @@ def test_damage_is_placed(world: World) -> None:
 
     assert (damage["line"], damage["after"], damage["readable_behind"]) == (3, 1, 4)
     assert "line 3, offset" in run("verify", "damaged").stdout
+
+
+def test_f12_behind_damage_no_turn_is_called_open_that_has_ended(world: World) -> None:
+    path = world.clean("s", turns=2)
+    rot(path, 4)
+
+    text = run("verify", "s")
+    value = json.loads(run("verify", "s", "--json").stdout)
+
+    assert text.exit_code == 4
+    assert "interrupted work" not in text.stdout
+    assert (value["interrupted"], value["open_turns"]) == (False, [])
+
+
+def test_f12_behind_damage_the_turn_that_is_open_is_named(world: World) -> None:
+    world.clean("s", turns=1)
+    path = world.crashed("s")
+    rot(path, 4)
+
+    value = json.loads(run("verify", "s", "--json").stdout)
+
+    assert (value["interrupted"], value["open_turns"]) == (
+        True,
+        json.loads(run("ls", "--json").stdout)[0]["open_turns"],
+    )
+    assert value["open_turns"] > [6]
+
+
+def test_f12_nothing_is_said_of_open_work_that_damage_hides(world: World) -> None:
+    world.damaged("s")
+
+    text = run("verify", "s").stdout
+    value = json.loads(run("verify", "s", "--json").stdout)
+
+    assert (value["interrupted"], value["open_turns"]) == (None, None)
+    assert "interrupted work" not in text
+    assert "what is open at the end cannot be said" in text
+
+
+def test_f12_a_call_that_may_be_answered_behind_damage_is_no_finding(world: World) -> None:
+    path = world.clean("s")
+    add_line(path, "assistant_message", {"parts": [asking("mail")]})
+    add_line(path, "x.note", {})
+    add_line(path, "tool_result", {"call": "7.0", "id": "id of mail", "name": "mail", "parts": []})
+    assert json.loads(run("verify", "s", "--json").stdout)["findings"] == []
+    rot(path, 8)
+
+    assert json.loads(run("verify", "s", "--json").stdout)["findings"] == []
+    assert "finding" not in run("show", "s").stdout
 
 
 def test_a_torn_tail_lost_nothing_acknowledged(world: World) -> None:

@@ -95,6 +95,13 @@ def add_line(path: Path, type: str, data: Any) -> None:
         file.write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
 
 
+def rot(path: Path, number: int) -> None:
+    """Make NULs of a line, as a disk does."""
+    lines = path.read_bytes().split(b"\n")
+    lines[number] = b"\0" * len(lines[number])
+    path.write_bytes(b"\n".join(lines))
+
+
 def chain_anew(path: Path) -> None:
     """Make the lines of a changed file follow from each other again."""
     lines, previous = [], "0" * 64

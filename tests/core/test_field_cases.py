@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import turnwal
 from tests.core.build import (
     DURABLE,
     SILENT,
@@ -183,11 +184,15 @@ def test_f11_a_clock_that_goes_backwards_is_recorded_and_changes_nothing() -> No
 
 def test_f14_equal_histories_give_equal_keys_and_a_fork_keeps_them() -> None:
     log, twin, other = (log_of(DURABLE, USER, ask("c1", "c2", run=run)) for run in ("main", "main", "sub"))
-    hashes = [digest(list(each.lines())[2]) for each in (log, twin, other)]
+    recover(log)
+    forked = turnwal.fork(log, len(log), "fork")
+    assert isinstance(forked, Log)
+    assert [event.type for event in forked.since(len(log))] == ["session_fork"]
+    hashes = [digest(list(each.lines())[2]) for each in (log, twin, other, forked)]
 
     first = keys.idempotency_key(hashes[0], 0)
 
-    assert first == keys.idempotency_key(hashes[1], 0)
+    assert first == keys.idempotency_key(hashes[1], 0) == keys.idempotency_key(hashes[3], 0)
     assert len({first, keys.idempotency_key(hashes[0], 1), keys.idempotency_key(hashes[2], 0)}) == 3
     assert len(first) == 32
     assert set(first) <= set("0123456789abcdef")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from turnwal.core import line as line_module
 from turnwal.core.errors import InvalidEvent, OverLimit
-from turnwal.core.line import GENESIS, Event, Unreadable, compact, make, read
+from turnwal.core.line import GENESIS, Event, Unreadable, compact, make, read, read_many
 from turnwal.core.log import Log
 from turnwal.testing.strategies import json_objects
 
@@ -309,6 +309,22 @@ def test_bytes_that_are_no_event_are_unreadable(name: str) -> None:
         read(REFUSED[name])
 
     assert refused.value.newer is None
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_many_lines_are_read_up_to_the_first_that_is_none(name: str) -> None:
+    good = line_of('{"v":1}')
+
+    assert read_many([good, good, REFUSED[name], good]) == [read(good), read(good)]
+
+
+def test_many_lines_are_read_as_each_is_alone() -> None:
+    lines = [line for line, _ in READ.values()]
+
+    found = read_many(lines)
+
+    for event, line in zip(found, lines, strict=True):
+        assert exactly_equal(event.data, read(line).data)
 
 
 READ: dict[str, tuple[bytes, object]] = {

@@ -12,6 +12,9 @@ ODD_STEP: Row = ("step_start", {"step": 1, "dispatch": "sometimes"})
 ASK = ask("a")
 TWO = ask("a", "b")
 CUT = ask("a", arguments='{"x":')
+GONE = {"type": "tool_call", "id": "a", "name": "tool", "arguments": "[gone]", "redacted": True}
+MASKED = ("assistant_message", {"parts": [GONE]})
+MASKED_LATER = ("assistant_message", {"parts": [GONE], "completes": 2})
 PENDING = note("approval_request", "a", "2.0")
 RESUMED: Row = ("session_resume", {"format": 1})
 
@@ -76,6 +79,16 @@ ROWS: dict[str, tuple[tuple[Row, ...], int]] = {
     "an approval that was void": ((SILENT, STEP, ASK, PENDING, decided("void")), 9),
     "arguments that were cut off": ((SILENT, STEP, CUT), 6),
     "arguments that were cut off in a turn without dispatches": ((NONE, STEP, CUT), 6),
+    "arguments that were redacted": ((SILENT, STEP, MASKED), 9),
+    "arguments that were redacted in a turn without dispatches": ((NONE, STEP, MASKED), 9),
+    "arguments that were redacted in a later version": (
+        (SILENT, STEP, ask("a", arguments='{"x":', complete=False), MASKED_LATER),
+        9,
+    ),
+    "arguments that were redacted when the call was repeated": (
+        (SILENT, STEP, ask("a", arguments="[gone]"), MASKED),
+        9,
+    ),
     "another call was dispatched": ((SILENT, STEP, TWO, dispatch("b", "2.1")), 7),
     "another call was dispatched and answered": ((SILENT, STEP, TWO, dispatch("b", "2.1"), result("b", "2.1")), 7),
     "another call was dispatched in an earlier step": (

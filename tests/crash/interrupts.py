@@ -52,7 +52,10 @@ SETTLE_S: Final = 0.01
 class Interrupted:
     """What a campaign of interrupts saw."""
 
+    interrupted: int = 0
+    """Processes that were in the middle of something when their first signal came, and say so."""
     interrupts: int = 0
+    """Signals that were sent, second ones included."""
     ends: Counter[str] = field(default_factory=Counter)
     """`usable`, `closed`, or `outside` where the block was left."""
     stuck: int = 0
@@ -69,6 +72,7 @@ class Interruptible(Life):
         self.how = ""
         self.story = ""
         self.reopened = False
+        self.heard = False
         self.report = Marks(root / f"{session}.report")
 
     def be_interrupted(self, store: FileStore) -> None:
@@ -80,8 +84,10 @@ class Interruptible(Life):
         for _ in range(SIGNALS_MAX + 1):
             try:
                 self.go_on(sessions)
-                self.report.write(json.dumps({"how": self.how or "outside", "reopened": self.reopened}))
+                said = {"how": self.how or "outside", "reopened": self.reopened, "heard": self.heard}
+                self.report.write(json.dumps(said))
             except KeyboardInterrupt:
+                self.heard = True
                 continue
             else:
                 return
@@ -99,12 +105,14 @@ class Interruptible(Life):
             except BaseException as error:
                 if not came_of_interrupt(error):
                     raise
+                self.heard = True
                 self.left_block()
                 self.story = traceback.format_exc()
         while not self.reopened:
             try:
                 self.open_again(sessions)
             except KeyboardInterrupt:
+                self.heard = True
                 self.story += traceback.format_exc()
             except SessionHeld as error:
                 if AT_THE_DOOR not in self.story:
@@ -130,6 +138,7 @@ class Interruptible(Life):
             except BaseException as error:
                 if not came_of_interrupt(error):
                     raise
+                self.heard = True
                 self.how = self.try_again(session)
 
     def outside(self, sessions: Sessions) -> None:
@@ -204,6 +213,7 @@ class Interrupts:
         for line in marks.lines(report):
             said |= json.loads(line)
         self.seen.ends[f"{mode}: {said.get('how', 'stuck')}"] += 1
+        self.seen.interrupted += said.get("heard") is True
         if code != 0 or not said.get("reopened"):
             witness.say(f"{mode}: it ended with {code} after {said}: " + " | ".join(marks.lines(errors)[-60:]))
         witness.after_death(Sessions(store))

@@ -136,7 +136,7 @@ def test_an_interrupt_while_an_async_block_is_left_does_not_leave_the_session_he
     async def leave() -> None:
         async with Sessions(FileStore(tmp_path)).session("s") as session:
             take_turn(session)
-            monkeypatch.setattr("turnwal.session.session.in_thread", interrupted)
+            monkeypatch.setattr("turnwal.session.owning.in_thread", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(leave())

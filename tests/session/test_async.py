@@ -11,6 +11,8 @@ from tests.session.helpers import DONE, TOOLS, asks, die, reply, results, stored
 from turnwal.core.errors import OverLimit, Refused
 from turnwal.core.limits import PENDING_EVENTS_MAX
 from turnwal.core.recovery import plan
+from turnwal.session.journal import Journal
+from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
 
 
@@ -178,7 +180,30 @@ def test_over_the_bound_of_pending_events_an_append_under_a_loop_says_so(session
         for n in range(2 * PENDING_EVENTS_MAX):
             session.append("x.note", {"n": n})
         assert session._journal is not None
-        assert len(session._journal.pending()) <= PENDING_EVENTS_MAX
+        assert len(session._journal.newest()) <= PENDING_EVENTS_MAX
+
+
+def test_what_an_interrupted_barrier_left_behind_does_not_count_as_pending(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def append(session: Session) -> None:
+        session.append("x.note", {})
+
+    def interrupted(_: Journal) -> None:
+        raise KeyboardInterrupt
+
+    with sessions.session("s") as session:
+        session.flush()
+        for n in range(PENDING_EVENTS_MAX):
+            session.append("x.note", {"n": n})
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_trim", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.flush()
+
+        asyncio.run(append(session))
+
+        assert session.head.count == session.flush().count
 
 
 def test_waiting_calls_and_late_answers_work_asynchronously(sessions: Sessions) -> None:

@@ -260,7 +260,7 @@ def test_a_closed_subscription_ends_and_keeps_nothing(sessions: Sessions) -> Non
             session.append("x.note", {})
         session.flush()
         assert session._journal is not None
-        assert session._journal.pending() == []
+        assert session._journal.newest() == []
 
 
 def test_f37_data_is_redacted_before_its_line_is_made_and_the_tool_gets_the_plain_text(sessions: Sessions) -> None:

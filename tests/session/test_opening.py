@@ -126,6 +126,24 @@ def test_recovery_can_be_declined(sessions: Sessions) -> None:
         pass
 
 
+@pytest.mark.parametrize("tail", [b'{"seq":7,"pr', b"\0" * 700], ids=["torn", "nul"])
+def test_recovery_of_a_tail_can_be_declined(tmp_path: Path, tail: bytes) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    talk(sessions, 1)
+    path = tmp_path / "s.jsonl"
+    with path.open("ab") as file:
+        file.write(tail)
+    before = path.read_bytes()
+
+    with pytest.raises(Interrupted, match="a tail that is no record"), sessions.session("s", recover="refuse"):
+        pass
+    assert path.read_bytes() == before
+    with sessions.session("s") as session:
+        assert session.recovered is not None
+    with sessions.session("s", recover="refuse"):
+        pass
+
+
 def test_opening_and_doing_nothing_writes_nothing(sessions: Sessions) -> None:
     talk(sessions, 1)
     before = list(sessions.store.read("s"))

@@ -65,8 +65,8 @@ class Proxy:
                 if left is not None and direction == self._direction:
                     self._left = left - min(left, len(data))
                     data = data[:left]
+                self.passed[direction] += len(data)  # before whoever gets it looks
                 sink.sendall(data)
-                self.passed[direction] += len(data)
                 if self._left == 0:
                     break
         self._end(source, sink)

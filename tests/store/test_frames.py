@@ -44,6 +44,20 @@ def test_a_whole_log_is_its_records(chunk: int) -> None:
         assert data[record.position :].startswith(record.line + b"\n")
 
 
+@pytest.mark.parametrize("bad", [1, 127, 128, 129, 255, 256, 257, 299])
+def test_one_bad_line_of_many_ends_the_records_before_it(bad: int) -> None:
+    lines = lines_of(log_of(299))
+    damaged = [*lines[:bad], lines[bad].replace(b"message", b"massage"), *lines[bad + 1 :]]
+    # a changed line is found by the hash of the next one, so the last one's is not
+    damaged[bad] = damaged[bad] if bad < 299 else damaged[bad][1:]
+
+    gap = gap_in(found := read_all(file_of(damaged)))
+
+    reached = bad + 1 if bad < 299 else bad
+    assert sound_lines(found) == damaged[:reached]
+    assert (gap.position, gap.line_number, gap.after) == (len(file_of(damaged[:reached])), reached + 1, reached - 1)
+
+
 def test_an_empty_file_has_no_record() -> None:
     assert read_all(b"") == []
 
@@ -415,8 +429,13 @@ def test_f22_a_first_line_that_is_none_is_a_damaged_start(start: bytes, chunk: i
     for data in (start, start + b"\n" + file_of(lines), start + file_of(lines[1:])):
         with pytest.raises(DamagedStart, match="the first line"):
             read_all(data, chunk)
-        with pytest.raises(DamagedStart):
-            read_all(data, chunk, past_damage=True)
+        first, *rest = read_all(data, chunk, past_damage=True)
+        assert isinstance(first, Gap)
+        assert (first.position, first.after, first.line_number) == (0, -1, 1)
+        readable = [item for item in rest if isinstance(item, Record)]
+        assert not any(item.sound for item in readable)
+        assert first.readable == len(readable)
+        assert [item.line for item in readable] == [line for line in data.split(b"\n") if line in lines]
 
 
 def test_f22_a_log_without_its_beginning_is_a_damaged_start() -> None:

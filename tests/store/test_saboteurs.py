@@ -21,7 +21,7 @@ class SabotagedClaim(MemoryClaim):
 
     @property
     def shelf(self) -> _Shelf:
-        return self._memory.shelves[self._session]
+        return self._memory.shelves[self.session]
 
     @property
     def owns(self) -> bool:
@@ -112,11 +112,11 @@ class HalfABatch(SabotagedClaim):
 class StaleOwnerLetIn(SabotagedClaim):
     def append(self, lines: Sequence[bytes], after: Head) -> None:
         self._epoch = self.shelf.epoch
-        owner, self.shelf.owner = self.shelf.owner, self.shelf.owner or "nobody"
+        released, self._standing.released = self._standing.released, False
         try:
             super().append(lines, after)
         finally:
-            self.shelf.owner = owner
+            self._standing.released = released
 
 
 class Reencoded(SabotagedClaim):
@@ -178,7 +178,7 @@ class AbsentIsEmpty(Saboteur):
 
 class ChildLetIn(SabotagedClaim):
     def append(self, lines: Sequence[bytes], after: Head) -> None:
-        self._pid = os.getpid()
+        self._standing._pid = os.getpid()
         super().append(lines, after)
 
 

@@ -38,8 +38,9 @@ from turnwal.session.sessions import Sessions
 from turnwal.session.verifying import verify
 from turnwal.store import sqlite_file
 from turnwal.store.disk import Disk
-from turnwal.store.sqlite import _INTERRUPTED, _LINES, _NEWEST, SqliteClaim, SqliteStore
+from turnwal.store.sqlite import SqliteClaim, SqliteStore
 from turnwal.store.sqlite_file import connect_to_write
+from turnwal.store.sqlite_queries import FIND, INTERRUPTED, LINES, NEWEST
 from turnwal.store.urls import open_store
 
 HOLDER = """
@@ -811,7 +812,7 @@ def test_large_lines_are_not_read_all_at_once(path: Path) -> None:
     lines = lines_of(log_of(20, text="x" * 300_000))
     store.put("s", lines)
 
-    assert len(store._reader.rows(_LINES, (1, 0, 1 << 40, 256))) < 6
+    assert len(store._reader.rows(LINES, (1, 0, 1 << 40, 256))) < 6
     assert sound_lines(list(store.read("s"))) == lines
     assert [record.line for record in store.newest("s") if record] == lines[::-1]
     store.close()
@@ -826,11 +827,11 @@ def counting_commits(store: SqliteStore) -> list[str]:
     connection = store._writer._connection
     assert connection is not None
 
-    def note(statement: dict[str, Any]) -> None:
-        if statement["sql"] == "COMMIT":
-            found.append("COMMIT")
+    def note() -> bool:
+        found.append("COMMIT")
+        return False
 
-    connection.trace_v2(apsw.SQLITE_TRACE_STMT, note)
+    connection.set_commit_hook(note)
     return found
 
 
@@ -1089,9 +1090,11 @@ def test_a_history_that_does_not_say_what_is_open_is_in_the_index(path: Path) ->
 @pytest.mark.parametrize(
     ("statement", "values", "index"),
     [
-        (_INTERRUPTED, (b"", 256), "session_open"),
-        (_NEWEST, (1, 2, 3), "sqlite_autoindex_line_1"),
-        (_LINES, (1, 2, 3, 4), "sqlite_autoindex_line_1"),
+        (INTERRUPTED, (b"", 256), "session_open"),
+        (FIND, (b"s",), "sqlite_autoindex_session_1"),
+        (FIND, (b"s",), "sqlite_autoindex_line_1"),
+        (NEWEST, (1, 2, 3), "sqlite_autoindex_line_1"),
+        (LINES, (1, 2, 3, 4), "sqlite_autoindex_line_1"),
     ],
 )
 def test_the_index_is_what_is_read(path: Path, statement: str, values: tuple[Any, ...], index: str) -> None:

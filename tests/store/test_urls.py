@@ -7,7 +7,7 @@ import pytest
 from turnwal.core.errors import InvalidStoreUrl
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
-from turnwal.store.urls import open_store
+from turnwal.store.urls import migrate_store, open_store, shown
 
 
 def made_by(store: object) -> str:
@@ -105,3 +105,36 @@ def test_options_reach_the_store(tmp_path: Path) -> None:
         open_store(tmp_path, netwrok=True)
     with pytest.raises(InvalidStoreUrl, match="network"):
         open_store("memory:", network=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgress://me:s3cret@host/data",
+        "pg://me:s3cret@host/data",
+        "postgres+psycopg://me:s3/cr@et?s3cret@host/data",
+        "postgresql://me:s3@cret@host/data",
+        "postgresql://me:s3/cret@host/data",
+        "postgresql://host/data@s3cret@x",
+        "postgresql:://me:s3cret@host/data",
+        "postgresql://me@host/data?password=s3cret&nonsense=1",
+        "pg://me@host/data?user=you&password=s3cret",
+        "pg://me@host/data?sslpassword=s3cret",
+        "memory://me:s3cret@host",
+        "file://me:s3cret@host/path",
+    ],
+)
+def test_a_wrong_url_is_told_without_its_password(url: str) -> None:
+    for act in (open_store, migrate_store):
+        with pytest.raises(InvalidStoreUrl) as caught:
+            act(url)
+        error = caught.value
+        assert "s3" not in f"{error} {error.subject} {error.hint} {error.to_json()}"
+        assert "cret" not in f"{error} {error.subject} {error.hint} {error.to_json()}"
+
+
+def test_what_is_shown_of_a_url_is_all_but_its_passwords() -> None:
+    assert shown("postgresql://me:s3cret@host:5432/data?a=b") == "postgresql://me:…@host:5432/data?a=b"
+    assert shown("postgresql://me@host/data?password=s3cret&a=b") == "postgresql://me@host/data?password=…&a=b"
+    for plain in ("postgresql://me@host/data", "postgresql://host:5432/data?user=me", "sqlite:a@b.db", "a//b:c", "x"):
+        assert shown(plain) == plain

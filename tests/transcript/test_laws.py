@@ -60,6 +60,7 @@ def test_what_nobody_sane_wrote_is_a_request_that_checks(target: str, rows: list
 @given(rows=session_rows())
 def test_rendering_again_and_again_gives_what_rendering_once_gives(target: str, rows: list[Row]) -> None:
     growing = Log()
+    again = rendered(growing, target)
     for row in rows:
         growing.append(row.type, row.data, run=row.run, time=row.time)
         again = rendered(growing, target)

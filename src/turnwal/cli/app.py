@@ -23,6 +23,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "fork": ("turnwal.cli.fork", "fork"),
     "export": ("turnwal.cli.export", "export"),
     "import": ("turnwal.cli.importing", "importing"),
+    "copy": ("turnwal.cli.copy", "copy"),
     "migrate": ("turnwal.cli.migrate", "migrate"),
 }
 """Verb to the module that holds it and the name of the command there, in the order of the help."""
@@ -64,7 +65,8 @@ class Verbs(click.Group):
         except BaseException as error:  # noqa: BLE001 - the last door: whatever comes becomes an exit code
             from turnwal.cli.failing import failed
 
-            code = failed(error, as_json=wants_json(arguments))
+            verb = next((word for word in arguments if not word.startswith("-")), "")
+            code = failed(error, as_json=wants_json(arguments), verb=verb)
         code = code if isinstance(code, int) else 0
         if standalone_mode:
             sys.exit(code)

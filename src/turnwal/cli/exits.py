@@ -1,5 +1,6 @@
 """The exit codes, and which of them an error has."""
 
+from collections.abc import Collection
 from typing import Final
 
 from turnwal.core.errors import Damaged, DamagedStart, Interrupted, SessionHeld, TurnwalError
@@ -24,6 +25,11 @@ MEANINGS: Final = {
     CLOSED_PIPE: "whoever read the output went away",
 }
 """Every exit code with what it says. The last two are what a shell reports for the signals of that meaning."""
+
+
+def worst(codes: Collection[int]) -> int:
+    """The exit code of a command that met several: damage before a live owner before any other error."""
+    return next((code for code in (DAMAGED, HELD, ERROR) if code in codes), OK)
 
 
 def exit_code(error: TurnwalError) -> int:

@@ -21,7 +21,7 @@ def fork(*, session: str, new: str, count: int, store: str | None, as_json: bool
     A place inside an open turn is refused: the fork would owe results for work that goes on elsewhere. So is a place
     past the end.
     """
-    with at(session, store) as place, at(new, store) as target:
+    with at(session, store) as place, at(new, store, new=True) as target:
         head = place.sessions.fork(place.id, count, target.id, into=target.sessions)
     if as_json:
         print_json({"session": target.name, "parent": place.name, "at": count, "head": str(head)})

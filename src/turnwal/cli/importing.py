@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnwal.cli import exits
-from turnwal.cli.places import at, json_option, store_option
+from turnwal.cli.places import Place, json_option, place_of, store_of, store_option
 from turnwal.cli.screen import Screen, note, print_json
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def importing(*, file: str, session: str | None, store: str | None, as_json: boo
     """
     with _source(file) as source:
         own, torn = _look_through(source, file)
-        with at(own if session is None else session, store) as target:
+        # only what was typed may be a path; a log that names itself one is still an id of the store
+        target = Place(store_of(store, new=True), own, own) if session is None else place_of(session, store, new=True)
+        with target.sessions:
             from turnwal.session.transfer import lines_of
 
             head = target.sessions.take_in(target.id, lines_of(source, source.session))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from turnwal.cli import exits
-from turnwal.cli.places import STORE_DEFAULT, Place, json_option, store_of, store_option
-from turnwal.cli.screen import Column, Screen, Span, note, print_json
+from turnwal.cli.places import STORE_DEFAULT, json_option, store_of, store_option
+from turnwal.cli.screen import Column, Screen, Span, note, print_json_list
 
 if TYPE_CHECKING:
-    from turnwal.session.inspection import Glance
+    from turnwal.session.inspection import Glance, State
     from turnwal.session.sessions import Sessions
 
 _STYLES: Final = {
@@ -24,6 +24,18 @@ _STYLES: Final = {
     "unreadable": "red",
 }
 
+_COLUMNS: Final = (
+    Column("session", shrinks=True),
+    Column("state"),
+    Column("unknown", right=True),
+    Column("unstarted", right=True),
+    Column("waits", right=True),
+    Column("open", shrinks=True),
+    Column("events", right=True),
+    Column("last event"),
+    Column("owner or problem", below=True),
+)
+
 
 @click.command(short_help="List the sessions of a store and their states.")
 @click.option("--interrupted", is_flag=True, help="Only sessions with interrupted work or damage; exits 3 or 4 if any.")
@@ -35,19 +47,26 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     A session is clean, open (its owner is alive), waiting (a call waits for an answer), interrupted, damaged, empty,
     too_new (a newer turnwal wrote it) or unreadable. Exits 4 when one is damaged, 1 when one is unreadable.
     """
+    states: set[State] = set()
     with store_of(store) as sessions:
-        indexed = getattr(sessions.store, "interrupted", None) if interrupted else None
-        found = [seen for _, seen in glances(sessions, None if indexed is None else indexed())]
-    told = [glance for glance in found if not interrupted or glance.state in ("interrupted", "damaged")]
-    if as_json:
-        print_json([glance.to_json() for glance in told])
-    elif told:
-        _print(told)
-    elif found or indexed:
-        note("no session is interrupted")
-    else:
-        note(f"no session in {store or STORE_DEFAULT}")
-    states = {glance.state for glance in found}
+        indexed = interrupted and hasattr(sessions.store, "interrupted")
+        told = (
+            seen
+            for seen in _noted(glances(sessions, interrupted=interrupted), states)
+            if not interrupted or seen.state in ("interrupted", "damaged")
+        )
+        if as_json:
+            print_json_list(glance.to_json() for glance in told)
+        else:
+            rows = [_row(glance) for glance in told]
+            if rows:
+                Screen().table(_COLUMNS, rows)
+            elif states or indexed:
+                note("no session is interrupted")
+            else:
+                from turnwal.store.urls import shown
+
+                note(f"no session in {shown(STORE_DEFAULT if store is None else store)}")
     if "damaged" in states:
         return exits.DAMAGED
     if interrupted and "interrupted" in states:
@@ -55,65 +74,51 @@ def ls(*, interrupted: bool, store: str | None, as_json: bool) -> int:
     return exits.ERROR if "unreadable" in states else exits.OK
 
 
-def glances(sessions: "Sessions", ids: Iterable[str] | None = None) -> Iterator[tuple[Place, "Glance"]]:
-    """Each session of a store, or each that is named, with a glance at it, whatever is wrong with it.
+def glances(sessions: "Sessions", *, interrupted: bool = False) -> "Iterator[Glance]":
+    """A glance at each session of a store, or at each that its index of open turns names, whatever is wrong with it.
 
-    A file whose id cannot be known is a place of its own, named by its path.
+    A file whose id cannot be known is named by its path.
     """
-    from turnwal.session.sessions import Sessions
-    from turnwal.store.plain import PlainFile
+    from turnwal.session.fleet import members
 
-    for session in sessions if ids is None else ids:
-        place = Place(sessions, session, session)
-        yield place, _glance(place)
-    for path in getattr(sessions.store, "strays", tuple)() if ids is None else ():
-        file = PlainFile(path)
-        place = Place(Sessions(file), file.session, os.path.relpath(path))
-        yield place, _glance(place)
+    for sessions_of_one, id, name in members(sessions, interrupted=interrupted):
+        yield _glance(sessions_of_one, id, name if name == id else os.path.relpath(name))
 
 
-def _glance(place: Place) -> "Glance":
+def _noted(seen: "Iterable[Glance]", states: "set[State]") -> "Iterator[Glance]":
+    """The same, with each state noted: what is not told is not kept."""
+    for glance in seen:
+        states.add(glance.state)
+        yield glance
+
+
+def _glance(sessions: "Sessions", id: str, name: str) -> "Glance":
     from dataclasses import replace
 
     from turnwal.core.errors import HistoryError, TurnwalError
     from turnwal.session.inspection import Glance
 
     try:
-        return replace(place.sessions.glance(place.id), id=place.name)
+        return replace(sessions.glance(id), id=name)
     except HistoryError as error:
-        return Glance(place.name, "damaged", problem=error.message)
+        return Glance(name, "damaged", problem=error.message)
     except TurnwalError as error:
-        return Glance(place.name, "unreadable", problem=f"{error.code}: {error.message}")
+        return Glance(name, "unreadable", problem=f"{error.code}: {error.message}")
     except Exception as error:  # noqa: BLE001 - a foreign line may be odd in ways that nobody foresaw; the list goes on
-        return Glance(place.name, "unreadable", problem=f"unexpected: {type(error).__name__}: {error}")
+        return Glance(name, "unreadable", problem=f"unexpected: {type(error).__name__}: {error}")
 
 
-def _print(told: "list[Glance]") -> None:
+def _row(glance: "Glance") -> list[Span]:
     from turnwal.cli.telling import moment, seqs_text
 
-    columns = [
-        Column("session", shrinks=True),
-        Column("state"),
-        Column("unknown", right=True),
-        Column("unstarted", right=True),
-        Column("waits", right=True),
-        Column("open", shrinks=True),
-        Column("events", right=True),
-        Column("last event"),
-        Column("owner or problem", below=True),
+    return [
+        glance.id,
+        (glance.state, _STYLES.get(glance.state, "")),
+        str(glance.owed - glance.not_started or ""),
+        str(glance.not_started or ""),
+        str(glance.waiting or ""),
+        seqs_text(glance.turns),
+        str(glance.events),
+        moment(glance.time),
+        "; ".join(filter(None, (glance.owner, glance.problem))),
     ]
-    rows: list[list[Span]] = [
-        [
-            glance.id,
-            (glance.state, _STYLES.get(glance.state, "")),
-            str(glance.owed - glance.not_started or ""),
-            str(glance.not_started or ""),
-            str(glance.waiting or ""),
-            seqs_text(glance.turns),
-            str(glance.events),
-            moment(glance.time),
-            "; ".join(filter(None, (glance.owner, glance.problem))),
-        ]
-        for glance in told
-    ]
-    Screen().table(columns, rows)

@@ -18,7 +18,7 @@ def migrate(*, store: str | None, as_json: bool) -> int:
     """
     from turnwal.store.urls import migrate_store
 
-    made = migrate_store(store or STORE_DEFAULT)
+    made = migrate_store(STORE_DEFAULT if store is None else store)
     if as_json:
         print_json({"migrated": made})
     else:

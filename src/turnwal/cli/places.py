@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from turnwal.cli.screen import note
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,20 +47,23 @@ class Place:
 
 
 @contextmanager
-def at(session: str, store: str | None) -> "Iterator[Place]":
-    """The place of a session, for the length of a block. Touches nothing."""
-    place = place_of(session, store)
+def at(session: str, store: str | None, *, new: bool = False) -> "Iterator[Place]":
+    """The place of a session, for the length of a block; see `place_of`."""
+    place = place_of(session, store, new=new)
     with place.sessions:
         yield place
 
 
-def place_of(session: str, store: str | None) -> Place:
-    """Where a session is. Raises `InvalidStoreUrl` and, for a path that can be none, `InvalidName`."""
+def place_of(session: str, store: str | None, *, new: bool = False) -> Place:
+    """Where a session is, or is to be if it is `new`. Makes nothing.
+
+    Raises what `store_of` does and, for a path that can be none, `InvalidName`.
+    """
     from turnwal.session.sessions import Sessions
 
     # Path.is_file would raise for an id that is too long to be a path, or holds what no path does
     if _store_was_named() or not (session.endswith(_SUFFIX) or os.path.isfile(session)):  # noqa: PTH113
-        return Place(store_of(store), session, session)
+        return Place(store_of(store, new=new), session, session)
     from turnwal.core.errors import InvalidName
     from turnwal.store.plain import PlainFile
 
@@ -68,11 +73,33 @@ def place_of(session: str, store: str | None) -> Place:
     return Place(Sessions(file), file.session, session)
 
 
-def store_of(store: str | None) -> "Sessions":
-    """The sessions of the store that was named, or of the default one."""
+def store_of(store: str | None, *, new: bool = False) -> "Sessions":
+    """The sessions of the store that was named, or of the default one.
+
+    Raises `InvalidStoreUrl`, and `StoreNotFound` for a store that --store names and that is not there, unless it may be
+    `new`. The environment and the default name where sessions will be, so there an absent store is only told of.
+    """
     from turnwal.session.sessions import open_store
 
-    return open_store(store or STORE_DEFAULT)
+    sessions = open_store(STORE_DEFAULT if store is None else store)
+    made = getattr(sessions.store, "made", None)
+    if new or made is None or made():
+        return sessions
+    if _store_was_named():
+        sessions.close()
+        from turnwal.core.errors import StoreNotFound
+
+        raise StoreNotFound(
+            "there is no such store",
+            action="open",
+            subject=str(store),
+            hint="look at the spelling; a store is made with its first session",
+        )
+    context = click.get_current_context(silent=True)
+    # who names a session hears that it is not there; who means all of them would hear of nothing to do
+    if context is not None and context.params.get("session", "") is None and not context.params.get("as_json"):
+        note(f"there is no store at {STORE_DEFAULT if store is None else store} yet")
+    return sessions
 
 
 @contextmanager

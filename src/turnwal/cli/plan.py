@@ -42,7 +42,7 @@ def plan(*, session: str, strict: bool, store: str | None, as_json: bool) -> int
 def _empty(place: "Place", owner: str | None, *, as_json: bool) -> int:
     if as_json:
         value = {"session": place.name, "interrupted": False, "repairs": [], "findings": []}
-        print_json(value | {"owner": owner, "damage": None})
+        print_json(value | {"owner": owner, "damage": None, "appended": 0})
     else:
         Screen().line(f"{place.name}: empty, it never began; nothing to do")
     return exits.OK if owner is None else exits.HELD
@@ -54,11 +54,11 @@ def _print_json(place: "Place", view: "Inspection", owner: str | None) -> None:
     damage = None if view.gap is None else gap_to_json(view.gap)
     unfinished = bool(view.plan) or damage is not None
     value = view.plan.to_json() | {"interrupted": unfinished and owner is None}
-    print_json({"session": place.name, **value, "owner": owner, "damage": damage})
+    print_json({"session": place.name, **value, "owner": owner, "damage": damage, "appended": _appended(view)})
 
 
 def _print(place: "Place", view: "Inspection", owner: str | None) -> None:
-    from turnwal.cli.telling import gap_text, tell_findings, tell_plan
+    from turnwal.cli.telling import RESUMED, gap_text, tell_findings, tell_plan
 
     screen = Screen()
     corrupt = view.gap is not None and view.gap.corrupt
@@ -67,7 +67,7 @@ def _print(place: "Place", view: "Inspection", owner: str | None) -> None:
             (f"{place.name}: open, writer alive", "bold cyan"), f" ({owner}); nothing is interrupted", wrap=True
         )
         if view.plan:
-            screen.line(f"a crash at this moment would leave {_count(view)}:", wrap=True)
+            screen.line(f"after a crash at this moment recovery would append {_count(view)}:", wrap=True)
     elif corrupt:
         screen.line((f"{place.name}: damaged", "bold red"), "; this is what `recover --accept-loss` would append")
     elif view.plan or view.gap is not None:
@@ -76,6 +76,8 @@ def _print(place: "Place", view: "Inspection", owner: str | None) -> None:
         screen.line((f"{place.name}: nothing to do", "green"))
     if view.gap is not None:
         screen.line(("damage  ", "bold red"), gap_text(view.gap), wrap=True)
+    if _appended(view):
+        screen.line(RESUMED)
     tell_plan(screen, view.plan)
     tell_findings(screen, view.plan.findings)
 
@@ -83,4 +85,10 @@ def _print(place: "Place", view: "Inspection", owner: str | None) -> None:
 def _count(view: "Inspection") -> str:
     from turnwal.cli.telling import counted
 
-    return counted(len(view.plan.repairs) + (view.gap is not None), "event")
+    return counted(_appended(view), "event")
+
+
+def _appended(view: "Inspection") -> int:
+    """How many events recovery would append: the damage, who goes on, and the repairs; 0 for nothing to do."""
+    damage = view.gap is not None
+    return damage + 1 + len(view.plan.repairs) if damage or view.plan else 0

@@ -81,6 +81,14 @@ def print_json(value: Any) -> None:
     _write(dump(value))
 
 
+def print_json_list(values: Iterable[Any]) -> None:
+    """Print a list as one line of JSON in ASCII, each value as it comes: the list is never held as a whole."""
+    sys.stdout.write("[")
+    for index, value in enumerate(values):
+        sys.stdout.write("," * (index > 0) + dump(value))
+    sys.stdout.write("]\n")
+
+
 def dump(value: Any) -> str:
     """A value as one line of JSON in ASCII."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def show(*, session: str, follow: bool, since: int, run: str | None, store: str | None, as_json: bool) -> int:
     """Print a session event by event, then what recovery would append to it.
 
-    Reads on past damage and marks it in its place (exit 4). While an owner is alive nothing is called interrupted. With
-    --json there is one object a line.
+    Reads on past damage and marks it in its place (exit 4), be it in turns that ended long ago. While an owner is alive
+    nothing is called interrupted. With --json there is one object a line.
     """
     with at(session, store) as place:
         seen = place.sessions.glance(place.id)
@@ -39,7 +39,9 @@ def show(*, session: str, follow: bool, since: int, run: str | None, store: str 
                 raise
             return exits.OK
         shown.ending()
-    return {"damaged": exits.DAMAGED, "too_new": exits.ERROR}.get(seen.state, exits.OK)
+    if shown.damaged or seen.state == "damaged":
+        return exits.DAMAGED
+    return exits.ERROR if seen.state == "too_new" else exits.OK
 
 
 def _shown(place: Place, seen: "Glance", *, as_json: bool, since: int, run: str | None) -> "Shown":

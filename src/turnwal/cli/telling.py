@@ -25,6 +25,10 @@ _COLUMNS: Final = (
 )
 
 
+RESUMED: Final = "first  who goes on, and what is open then, is recorded (session_resume)"
+"""Recovery appends it before all else but the `damage` event."""
+
+
 def tell_plan(screen: Screen, plan: Plan) -> None:
     """Print each lost call with its class, then what is closed around it."""
     lost = plan.lost_calls()
@@ -64,6 +68,9 @@ def closing(repair: Repair) -> str:
 def gap_text(gap: Gap) -> str:
     """What is said of bytes that are no record and that no event covers."""
     line = f"line {gap.line_number}, " if gap.line_number else ""
+    if gap.after < 0:
+        rest = f"; {counted(gap.readable, 'readable record')} behind it" if gap.readable else ""
+        return f"{line}offset {gap.position:,}: the first line {gap.reason}, so nothing is ever written here{rest}"
     where = f"{line}offset {gap.position:,}, behind seq {gap.after}"
     if gap.readable:
         return f"{where}: a line {gap.reason}; {gap.readable} readable records follow, so something recorded was lost"

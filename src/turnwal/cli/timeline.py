@@ -1,6 +1,7 @@
 """The pass of `show` over a session, and the two forms it is printed in.
 
-Promises: one pass, in order, holding nothing but what is open; events are printed as they are read.
+Promises: one pass, in order, holding nothing but what is open; events are printed as they are read. Following goes on
+from the newest line that can be read, behind damage too.
 """
 
 import sys
@@ -12,7 +13,7 @@ import msgspec
 
 from turnwal.cli.places import Place
 from turnwal.cli.screen import Screen, Span, print_json
-from turnwal.cli.telling import counted, gap_text, moment, tell_findings, tell_plan
+from turnwal.cli.telling import RESUMED, counted, gap_text, moment, tell_findings, tell_plan
 from turnwal.cli.words import STYLES, text, word
 from turnwal.core import keys
 from turnwal.core.chain import EMPTY, Head
@@ -25,7 +26,7 @@ from turnwal.session.verifying import gap_to_json
 from turnwal.store.protocol import Gap, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from turnwal.session.inspection import Inspection
 
@@ -71,8 +72,16 @@ class Shown:
         self._since = since
         self._run = run
         self._scan = Scan()
-        self._last: Record | None = None
+        self._sound: Record | None = None
+        self._newest: Record | None = None
+        self._shown_to = -1
+        self._linked = True
         self._gaps: set[int] = set()
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something recorded was lost before records that are readable."""
+        return not self._linked
 
     def header(self) -> None:
         """Print what state the session is in."""
@@ -89,37 +98,74 @@ class Shown:
         while True:
             sys.stdout.flush()
             time.sleep(_POLL_S)
-            if self._last is None:
-                if not store.probe(self._place.id).empty:
-                    self.events()
-                continue
-            last = self._last.event
-            head = Head(last.seq, last.prev) if last.seq else EMPTY
-            for item in store.read(self._place.id, self._last.position, after=head):
-                if isinstance(item, Gap) or item.event.seq > last.seq:
-                    self._item(item)
+            if self._newest is not None:
+                self._go_on(self._newest)
+            elif not store.probe(self._place.id).empty:
+                self.events()
 
     def ending(self) -> None:
         """Print what recovery would append, and what is odd."""
-        if self._seen.state in ("interrupted", "damaged"):
+        # without a head there is a first line that nothing can be appended to
+        if self._seen.state in ("interrupted", "damaged") and self._seen.head is not None:
             self._form.ending(self._place.sessions.inspect(self._place.id))
-        self._form.findings(final_findings(self._scan))
+        # what has no answer before a gap may have one behind it
+        self._form.findings(final_findings(self._scan) if self._linked else list(self._scan.findings))
+
+    def _go_on(self, last: Record) -> None:
+        """Print what stands behind a record, whether the chain vouches for that record or not."""
+        held: Gap | None = None
+        for item in self._read_from(last):
+            if isinstance(item, Record) and not self._linked and self._is_new(item) and item.event.type == "damage":
+                # a person may have accepted the loss: what the chain vouches for is asked from before it
+                self._ask_again()
+                return
+            if held is not None:
+                self._item(held)
+            held = item if isinstance(item, Gap) else None
+            if isinstance(item, Record):
+                self._item(item)
+        if held is not None:
+            self._item(held)
+
+    def _ask_again(self) -> None:
+        self._linked = True
+        if self._sound is None:
+            self.events()
+            return
+        for item in self._read_from(self._sound):
+            self._item(item)
+
+    def _read_from(self, record: Record) -> "Iterator[Record | Gap]":
+        event = record.event
+        head = Head(event.seq, event.prev) if event.seq else EMPTY
+        return self._place.sessions.store.read(self._place.id, record.position, after=head, past_damage=True)
+
+    def _is_new(self, record: Record) -> bool:
+        return record.position > self._shown_to
 
     def _item(self, item: Record | Gap) -> None:
         if isinstance(item, Gap):
+            self._linked = self._linked and not item.corrupt
             if item.position not in self._gaps:
                 self._gaps.add(item.position)
                 self._form.gap(item)
             return
         event = item.event
+        sound = item.sound and self._linked
         asked: dict[int, str] = {}
-        if item.sound:
-            self._last = item
+        if sound and (self._sound is None or item.position > self._sound.position):
+            self._sound = item
             self._scan.feed(event)
             if event.type == "assistant_message":
                 asked = {index: keys.text(key) for index, key in self._scan.asked_last.items()}
+        if sound or not self._linked:
+            # what is readable in a torn tail is passed over: the next owner covers it
+            self._newest = item
+        if not self._is_new(item):
+            return
+        self._shown_to = item.position
         if event.seq >= self._since and self._run in (None, event.run):
-            self._form.event(event, asked, sound=item.sound)
+            self._form.event(event, asked, sound=sound)
 
 
 class JsonLines:
@@ -196,6 +242,7 @@ class Timeline:
             self._screen.line(("--- damaged: what `recover --accept-loss` would append ---", "bold red"))
         else:
             self._screen.line(("--- interrupted here: what recovery would append ---", "bold yellow"))
+        self._screen.line(RESUMED)
         tell_plan(self._screen, view.plan)
 
     def findings(self, found: "Sequence[Finding]") -> None:

@@ -74,7 +74,9 @@ def _print(name: str, found: "Report") -> None:
     tell_findings(screen, found.findings)
     if found.owner is not None:
         screen.line(f"open, writer alive ({found.owner}): verified up to the head above", wrap=True)
-    elif found.interrupted:
+    elif found.open_turns is None:
+        screen.line("what is open at the end cannot be said: reading from there meets the damage too")
+    elif found.open_turns:
         screen.line(
             f"interrupted work: the turn that began at seq {seqs_text(found.open_turns)} is open; that is no damage"
         )

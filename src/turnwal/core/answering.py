@@ -18,6 +18,7 @@ def tool_result(scan: State, event: Event, run: Run) -> None:
     content = content_of(data)
     if "call" in data:
         key = named_key(scan, run, event)
+        scan.about = key
         if key is None:
             return
         call = run.find(key)
@@ -33,18 +34,21 @@ def tool_result(scan: State, event: Event, run: Run) -> None:
         if found is None:
             return
         call = found
+        scan.about = call.key
     _answer(scan, event, run, call, content)
 
 
-def tool_outcome(_: State, event: Event, run: Run) -> None:
+def tool_outcome(scan: State, event: Event, run: Run) -> None:
     """Close the attempt that the outcome is about."""
     number = attempt_of(event.data)
+    key, id = keys.parse(event.data.get("call")), id_of(event.data)
+    scan.about = key
     if number < RETRY_FROM:
         return
-    key, id = keys.parse(event.data.get("call")), id_of(event.data)
     for turn in reversed(run.turns or [run.outside]):
         for at, attempt in turn.attempts.items():
             if attempt.number == number and (attempt.key == key if key is not None else attempt.id == id):
+                scan.about = attempt.key
                 del turn.attempts[at]
                 return
 
@@ -118,8 +122,9 @@ def _about(
         found = matches(run, id_of(data), name_of(data), None, wanted)
         if not found and else_any:
             found = matches(run, id_of(data), name_of(data), None, anything)
+        scan.about = found[0].call.key if found else None
         return found[0].call if found else None
-    key = named_key(scan, run, event)
+    key = scan.about = named_key(scan, run, event)
     if key is None or run.known.get(key, 0):
         return None
     call = run.find(key)

@@ -7,18 +7,18 @@ from turnwal.core import keys
 from turnwal.core.calls import Call, Run, Turn
 from turnwal.core.line import Event
 from turnwal.core.state import State
-from turnwal.core.values import arguments_of, asking_parts, id_of, name_of
+from turnwal.core.values import arguments_of, asking_parts, id_of, is_redacted, name_of
 
 
 def assistant_message(scan: State, event: Event, run: Run) -> None:
     """Take in what the message asks for."""
     turn = run.turn
     complete = event.data.get("complete") is not False
-    earlier = _earlier_parts(run, event) if "completes" in event.data else {}
+    earlier = earlier_parts(run, event.data, event.seq)
     moved = False
     parts_keys: dict[int, int] = {}
     taken: set[int] = set()
-    for index, part in asking_parts(event):
+    for index, part in asking_parts(event.data):
         own = keys.pack(event.seq, index)
         if index in earlier:
             key = earlier.pop(index)
@@ -37,17 +37,17 @@ def assistant_message(scan: State, event: Event, run: Run) -> None:
         turn.messages[event.seq] = parts_keys
 
 
-def _earlier_parts(run: Run, event: Event) -> dict[int, int]:
+def earlier_parts(run: Run, message: Mapping[str, Any], own_seq: int) -> dict[int, int]:
     """Part index to key of the version that a message completes, calls that have their result included."""
-    seq = event.data.get("completes")
-    if not isinstance(seq, int) or seq >= event.seq:
+    seq = message.get("completes")
+    if not isinstance(seq, int) or seq >= own_seq:
         return {}
     found: dict[int, int] = {}
     for turn in (*run.turns, run.outside):
         if seq in turn.messages:
             return dict(turn.messages[seq])
         found |= {keys.index_of(key): key for key in turn.calls if keys.seq_of(key) == seq}
-    own = {index: keys.pack(seq, index) for index, _ in asking_parts(event)}
+    own = {index: keys.pack(seq, index) for index, _ in asking_parts(message)}
     found |= {index: key for index, key in own.items() if key in run.known}
     found.pop(keys.DISPATCH_INDEX, None)
     return found
@@ -66,8 +66,15 @@ def _asked_anew(run: Run, key: int, part: Mapping[str, Any], *, complete: bool) 
         turn = call.turn
         turn.remove(call)
         call.id, call.name, call.arguments = id_of(part), name_of(part), arguments_of(part)
-        call.free_text = part.get("format") == "text"
+        call.free_text, call.redacted = part.get("format") == "text", is_redacted(part)
         turn.add(call)
+
+
+def met_before(turn: Turn, part: Mapping[str, Any], taken: set[int]) -> Call | None:
+    """The call met before that a part of a new message asks for again (F07); `taken` are keys other parts ask for."""
+    id, name, arguments = id_of(part), name_of(part), arguments_of(part)
+    before = turn.step.calls if turn.step is not None else turn.by_id.get(id, {}).values()
+    return next((call for call in before if call.key not in taken and call.same(id, name, arguments)), None)
 
 
 def _asked(
@@ -84,12 +91,11 @@ def _asked(
     """A part asks for a call; returns the key of that call, which may be one that was met before."""
     id, name, arguments = id_of(part), name_of(part), arguments_of(part)
     step = turn.step
-    before = step.calls if step is not None else turn.by_id.get(id, {}).values()
-    call = next((call for call in before if call.key not in taken and call.same(id, name, arguments)), None)
+    call = met_before(turn, part, taken)
     if call is not None:
         if call.requested and call.asked and complete:
             scan.findings.add("duplicate_call", (keys.seq_of(call.key), event.seq), f"call {keys.text(call.key)} again")
-        call.name, call.arguments = name, arguments
+        call.name, call.arguments, call.redacted = name, arguments, is_redacted(part)
         call.requested = True
         call.asked = call.asked or complete
         turn.unrequested.pop(call.key, None)
@@ -97,7 +103,8 @@ def _asked(
     if run.find(own) is not None:  # dispatched by its key before it was asked for
         _asked_anew(run, own, part, complete=complete)
         return own
-    call = Call(own, id, name, arguments, part.get("format") == "text", complete, requested=True, asked_at=event.seq)
+    call = Call(own, id, name, arguments, part.get("format") == "text", is_redacted(part), asked_at=event.seq)
+    call.asked, call.requested = complete, True
     call.step = step
     if step is not None:
         step.calls.append(call)

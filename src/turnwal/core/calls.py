@@ -97,6 +97,8 @@ class Call:
     arguments: str | None
     free_text: bool = False
     """The arguments are not meant to be JSON."""
+    redacted: bool = False
+    """The arguments are not those that the model wrote, so they say nothing about them."""
     asked: bool = False
     """A complete message asks for it."""
     requested: bool = False

@@ -5,7 +5,7 @@ from turnwal.core.calls import Attempt, Call, Run, Turn
 from turnwal.core.line import Event
 from turnwal.core.pairing import matches
 from turnwal.core.state import RETRY_FROM, State, named_key
-from turnwal.core.values import arguments_of, attempt_of, id_of, name_of, object_of, text_of
+from turnwal.core.values import arguments_of, attempt_of, id_of, is_redacted, name_of, object_of, text_of
 
 
 def tool_call(scan: State, event: Event, run: Run) -> None:
@@ -16,7 +16,7 @@ def tool_call(scan: State, event: Event, run: Run) -> None:
         turn.first_dispatch = event.seq
     attempt = attempt_of(data)
     if attempt >= RETRY_FROM:
-        key = _retried(scan, event, run)
+        key = scan.about = _retried(scan, event, run)
         turn.attempts[key, attempt] = Attempt(key, id_of(data), name_of(data), attempt, event.seq)
         call = run.find(key)
         if call is not None and key in run.known:  # a repeat of what never had a result is its dispatch too
@@ -24,20 +24,22 @@ def tool_call(scan: State, event: Event, run: Run) -> None:
         return
     key_named = keys.parse(data.get("call"))
     if data.get("call") is not None and key_named is not None:
+        scan.about = key_named
         call = run.find(key_named)
         if call is None and run.known.get(key_named, 0) != 0:
             return
         if call is None:
             call = _unasked(event, run, turn, key_named)
     else:
-        found = _dispatched_without_key(event, run, turn)
-        if found is None:
+        call, again = _dispatched_without_key(event, run, turn)
+        scan.about = call.key
+        if again:
             return
-        call = found
     _dispatched(event, run, turn, call)
 
 
-def _dispatched_without_key(event: Event, run: Run, turn: Turn) -> Call | None:
+def _dispatched_without_key(event: Event, run: Run, turn: Turn) -> tuple[Call, bool]:
+    """The call that is meant, and whether it was dispatched before, so that this adds nothing."""
     data = event.data
     id, name, arguments = id_of(data), name_of(data), arguments_of(data)
     found = matches(run, id, name, arguments, _dispatchable)
@@ -46,11 +48,11 @@ def _dispatched_without_key(event: Event, run: Run, turn: Turn) -> Call | None:
         for call in alike if len(alike) > 1 else ():
             call.maybe = event.seq
             turn.dispatched.add(call.fingerprint())
-        return found[0].call
+        return found[0].call, False
     for match in matches(run, id, name, arguments, lambda call: call.dispatched is not None):
         if match.call.same(id, name or match.call.name, arguments or match.call.arguments):
-            return None
-    return _unasked(event, run, turn, keys.pack(event.seq, keys.DISPATCH_INDEX))
+            return match.call, True
+    return _unasked(event, run, turn, keys.pack(event.seq, keys.DISPATCH_INDEX)), False
 
 
 def _retried(scan: State, event: Event, run: Run) -> int:
@@ -74,6 +76,7 @@ def _unasked(event: Event, run: Run, turn: Turn, key: int) -> Call:
         return met
     data = event.data
     call = Call(key, id_of(data), name_of(data), arguments_of(data), asked_at=min(event.seq, keys.seq_of(key)))
+    call.redacted = is_redacted(data)
     call.step = turn.step
     if call.step is not None:
         call.step.calls.append(call)
@@ -92,7 +95,8 @@ def _dispatched(event: Event, run: Run, turn: Turn, call: Call) -> None:
     call.waiting = None
     call.dispatched = event.seq
     call.name = call.name if call.name is not None else name_of(data)
-    call.arguments = call.arguments if call.arguments is not None else arguments_of(data)
+    if call.arguments is None:
+        call.arguments, call.redacted = arguments_of(data), is_redacted(data)
     call.hints, call.hints_from = object_of(data, "hints"), data.get("hints_from")
     call.keyed = data.get("keyed") is True
     call.idempotency_key, call.child = text_of(data, "key"), object_of(data, "child")

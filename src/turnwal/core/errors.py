@@ -108,6 +108,12 @@ class InvalidStoreUrl(CallerError):
     code = "invalid_store_url"
 
 
+class StoreNotFound(CallerError):
+    """A store that was to be read and that nobody made."""
+
+    code = "store_not_found"
+
+
 class SessionNotFound(CallerError):
     """No session of that id is in the store."""
 

@@ -13,6 +13,7 @@ Does not: number, chain, or judge types and data; see `chain.py` and `types.py`.
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -80,7 +81,9 @@ def make(event: Event) -> tuple[bytes, Event]:
 def _make_quickly(event: Event) -> tuple[bytes, Event] | None:
     """The line of an event that msgspec writes and reads back without loss, which is nearly every one."""
     try:
-        line = _escape(_encode(event))
+        line = _encode(event)
+        if not line.isascii():
+            line = _escape(line)
         made = _decode(line)
     except (TypeError, ValueError, RecursionError, OverflowError):
         return None
@@ -101,6 +104,26 @@ def read(line: bytes) -> Event:
     except (ValueError, RecursionError):
         pass
     return _read_strictly(line)
+
+
+def read_many(lines: Sequence[bytes]) -> list[Event]:
+    """Return the events that these lines begin with, up to the first line that is none."""
+    events = []
+    for line in lines:
+        event = None
+        try:
+            decoded = _decode(line)
+            if _encode(decoded) == line and (len(line) <= 2 * NESTING_MAX or not _suspicious(line)):
+                event = decoded
+        except (ValueError, RecursionError):
+            pass
+        if event is None:
+            try:
+                event = _read_strictly(line)
+            except Unreadable:
+                break
+        events.append(event)
+    return events
 
 
 def compact(value: object) -> str:

@@ -87,7 +87,9 @@ def _not_approved(lost: Lost) -> Sequence[int] | None:
 
 def _bad_arguments(lost: Lost) -> Sequence[int] | None:
     call = lost.call
-    return () if not call.free_text and parse_arguments(call.arguments) is None else None
+    if call.free_text or call.redacted:
+        return None
+    return () if parse_arguments(call.arguments) is None else None
 
 
 def _other_dispatched(lost: Lost) -> Sequence[int] | None:

@@ -10,14 +10,14 @@ Does not: judge (see `rules.py`), repair (see `recovery.py`), or raise on odd hi
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from turnwal.core import answering, asking, dispatching, keys, structure
 from turnwal.core.calls import Call, Run
 from turnwal.core.line import Event
 from turnwal.core.state import State
 from turnwal.core.types import BOUNDARIES
-from turnwal.core.values import id_of, is_repair, name_of
+from turnwal.core.values import id_of, is_repair, name_of, number_of
 
 
 class Scan(State):
@@ -35,6 +35,7 @@ class Scan(State):
         if self.first_seq is None:
             self._begin(event)
         self.last_seq = event.seq
+        self.about = None
         if type == "session_resume":
             self._idle = True
             return
@@ -61,22 +62,25 @@ class Scan(State):
         self.first_seq = event.seq
         if event.seq == 0 or event.type not in BOUNDARIES:
             return
-        for run, call in self._told(event, "waiting"):
+        for run, call, entry in self._told(event, "waiting"):
             call.waiting = event.seq
+            asked_at = number_of(entry, "question")
+            if asked_at is not None:
+                call.question, call.question_seq = "pending", asked_at
             run.kept[call.key] = call
-        for run, call in self._told(event, "granted"):
+        for run, call, _ in self._told(event, "granted"):
             call.granted, call.question = True, "granted"
             run.kept[call.key] = call
 
-    def _told(self, event: Event, name: str) -> Iterator[tuple[Run, Call]]:
-        """The calls that a boundary names, with their runs."""
+    def _told(self, event: Event, name: str) -> Iterator[tuple[Run, Call, Mapping[str, Any]]]:
+        """The calls that a boundary names, with their runs and what it says of them."""
         entries = event.data.get(name)
         for entry in entries if isinstance(entries, list) else ():
             key = keys.parse(entry.get("call")) if isinstance(entry, dict) else None
             if key is not None and keys.seq_of(key) < event.seq:
                 run = self.run(entry["run"] if isinstance(entry.get("run"), str) else "main")
                 run.known[key] = 0
-                yield run, Call(key, id_of(entry), name_of(entry), None, asked_at=keys.seq_of(key))
+                yield run, Call(key, id_of(entry), name_of(entry), None, asked_at=keys.seq_of(key)), entry
 
     def damaged(self, event: Event) -> None:
         """Note bytes that were lost, and whether they may have held something acknowledged."""

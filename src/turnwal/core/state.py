@@ -32,6 +32,8 @@ class State:
         """When a list: gets the key and the seq of each result that answers a call."""
         self.asked_last: dict[int, int] = {}
         """Of the last assistant message: part index to packed key of the call that the part asks for."""
+        self.about: int | None = None
+        """The packed key of the call that the last event is about, whether the event names it or was paired with it."""
 
     def run(self, name: str) -> Run:
         """The run of that name, made when it is new."""
@@ -48,12 +50,23 @@ class State:
 
     def open_seqs(self) -> list[int]:
         """The seqs of the open turns of all runs, ascending: what a boundary records as `open`."""
-        return sorted(turn.seq for run in self.runs.values() for turn in run.turns)
+        seqs = [turn.seq for run in self.runs.values() for turn in run.turns]
+        seqs.sort()
+        return seqs
 
     def waiting(self) -> list[dict[str, Any]]:
-        """What a boundary records as `waiting`: call, id, name, and the run where it is not `main`."""
-        found = [(run, call) for run in self.runs.values() for call in run.unanswered() if call.waiting is not None]
-        return _told(found)
+        """What a boundary records as `waiting`: call, id, name, the run where it is not `main`, and `question`, the seq
+        of its approval request, where that is pending.
+        """
+        found = [
+            (run, call)
+            for run in self.runs.values()
+            for held in (*[turn.calls for turn in run.turns], run.outside.calls, run.kept)
+            if held
+            for call in held.values()
+            if call.waiting is not None
+        ]
+        return _told(found) if found else []
 
     def granted(self) -> list[dict[str, Any]]:
         """What a boundary records as `granted`: the calls of no open turn that may be dispatched in a later one."""
@@ -63,7 +76,7 @@ class State:
             for call in run.kept.values()
             if call.waiting is None and call.stays
         ]
-        return _told(found)
+        return _told(found) if found else []
 
     def boundary(self, open_seqs: list[int]) -> dict[str, Any]:
         """What a boundary after which these turns are open says; `granted` only where there are any."""
@@ -73,7 +86,12 @@ class State:
 
 def _told(found: list[tuple[Run, Call]]) -> list[dict[str, Any]]:
     found.sort(key=lambda pair: pair[1].key)
-    return [call.named() | ({} if run.name == "main" else {"run": run.name}) for run, call in found]
+    return [
+        call.named()
+        | ({} if run.name == "main" else {"run": run.name})
+        | ({"question": call.question_seq} if call.question == "pending" and call.question_seq is not None else {})
+        for run, call in found
+    ]
 
 
 def named_key(scan: State, run: Run, event: Event) -> int | None:

@@ -64,9 +64,14 @@ def is_synthetic(data: Mapping[str, Any]) -> bool:
     return isinstance(metadata, dict) and metadata.get("synthetic") is True
 
 
-def asking_parts(event: Event) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def is_redacted(part: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a call are not those that the model wrote."""
+    return part.get("redacted") is True
+
+
+def asking_parts(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The parts of a message that ask for calls, with their index."""
-    parts = event.data.get("parts")
+    parts = message.get("parts")
     if isinstance(parts, list):
         for index, part in enumerate(parts):
             if isinstance(part, dict) and part.get("type") == "tool_call":

@@ -25,9 +25,9 @@ class Approval(Handle):
         """Append request and suspension; the caller waits for the barrier."""
         with self._session.order:
             self._check_unanswered()
-            if self._found.attempts:
+            if self._handed_out:
                 raise self._refusal("it was dispatched already", "ask before the call is handed to its tool")
-            if self._found.question == "pending":
+            if self._question == "pending":
                 raise self._refusal("its question is open already", "grant or deny it")
             self._session.note("approval_request", self._named() | {"question": question}, run=self.run_name)
             self._session.note("tool_suspended", self._named(), run=self.run_name)
@@ -62,7 +62,7 @@ class Approval(Handle):
     def _note_suspension(self) -> Event:
         with self._session.order:
             self._check_unanswered()
-            if not self._found.attempts:
+            if not self._handed_out:
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.ask(question)`")
             return self._session.note("tool_suspended", self._named(), run=self.run_name)
 
@@ -80,7 +80,7 @@ class Approval(Handle):
 
     def _decided(self, decision: str, by: str) -> dict[str, Any]:
         self._check_unanswered()
-        if self._found.question != "pending":
-            asked = {None: "was never asked", "void": "was voided"}.get(self._found.question, "was answered")
+        if self._question != "pending":
+            asked = {None: "was never asked", "void": "was voided"}.get(self._question, "was answered")
             raise self._refusal(f"its question {asked}", "a decision needs a question that is open")
         return self._named() | {"decision": decision, "by": by}

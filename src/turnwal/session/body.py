@@ -1,10 +1,11 @@
 """Running a tool's body and keeping apart what can come of it."""
 
 import contextvars
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from turnwal.core.errors import CallerError, OutcomeUnknown, TurnwalError
-from turnwal.session.tools import Parts, Ready, is_async, parts_of
+from turnwal.session.tools import Parts, Ready, is_async, is_generator, parts_of
 
 
 class Outcome(NamedTuple):
@@ -16,7 +17,35 @@ class Outcome(NamedTuple):
 
 
 def execute(ready: Ready, key: str) -> Outcome:
-    """Call the tool. Exceptions are outcomes; an interrupt is not one and passes through."""
+    """Call the tool. Exceptions are outcomes; an interrupt is not one and passes through.
+
+    What has still to be driven, like a coroutine that nobody awaits, is no value: a tool that returns it has an error
+    where its body provably did not run, else an unknown outcome.
+    """
+    return _driven(ready, _call(ready, key))
+
+
+async def execute_async(ready: Ready, key: str) -> Outcome:
+    """As `execute`, for tools of both kinds; a synchronous one runs in a thread. A cancellation passes through."""
+    import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
+    import inspect  # noqa: PLC0415 - as in tools.is_async
+
+    if is_async(ready.function):
+        outcome = _call(ready, key)
+    else:
+        context = contextvars.copy_context()
+        outcome = await asyncio.get_running_loop().run_in_executor(None, context.run, _call, ready, key)
+    if inspect.isawaitable(outcome.value):
+        try:
+            outcome = Outcome(value=await outcome.value)
+        except OutcomeUnknown as lost:
+            outcome = Outcome(unknown=lost)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
+            outcome = Outcome(error=error)
+    return _driven(ready, outcome)
+
+
+def _call(ready: Ready, key: str) -> Outcome:
     try:
         return Outcome(value=ready.function(**_arguments(ready, key)))
     except OutcomeUnknown as lost:
@@ -25,25 +54,21 @@ def execute(ready: Ready, key: str) -> Outcome:
         return Outcome(error=error)
 
 
-async def execute_async(ready: Ready, key: str) -> Outcome:
-    """Call the tool, asynchronous or not; a synchronous one runs in a thread. A cancellation passes through."""
-    import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
+def _driven(ready: Ready, outcome: Outcome) -> Outcome:
+    """The outcome, unless its value stands for work that was not done."""
+    import inspect  # noqa: PLC0415 - as in tools.is_async
 
-    if not is_async(ready.function):
-        loop = asyncio.get_running_loop()
-        context = contextvars.copy_context()
-        outcome = await loop.run_in_executor(None, context.run, execute, ready, key)
-        if not hasattr(outcome.value, "__await__"):
-            return outcome
-        awaited = outcome.value
-    else:
-        awaited = ready.function(**_arguments(ready, key))
-    try:
-        return Outcome(value=await awaited)
-    except OutcomeUnknown as lost:
-        return Outcome(unknown=lost)
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-        return Outcome(error=error)
+    value = outcome.value
+    if not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
+        return outcome
+    with suppress(Exception):
+        if inspect.iscoroutine(value) or inspect.isgenerator(value):
+            value.close()
+    if is_generator(ready.function):
+        return Outcome(error=TypeError("the tool is a generator function, so calling it did not run its body"))
+    what = type(value).__name__
+    why = f"the tool returned an unfinished {what}, which nothing drives; what it did before that may have happened"
+    return Outcome(unknown=OutcomeUnknown(why))
 
 
 class Told(NamedTuple):

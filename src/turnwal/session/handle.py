@@ -1,6 +1,7 @@
 """A handle of one call: what it is, what the log says of it now, and what is refused.
 
-What happened to the call comes from the log: from the session's scan while it is open, and from every event about it.
+What happened to the call comes from the log: from the session's scan while it is open, and from every event that a scan
+says is about it.
 """
 
 from collections.abc import Mapping
@@ -51,13 +52,21 @@ class Handle:
         return self._found.free_text
 
     @property
+    def redacted(self) -> bool:
+        """Whether the arguments are not those that the model wrote; no tool is given them."""
+        return self._found.redacted
+
+    @property
     def key(self) -> str:
         """The idempotency key: equal where the history up to the request is equal; pass it to whoever does the work."""
         return self._found.idempotency_key
 
     def asked_anew(self, found: Found) -> None:
-        """Take in that a later version of the message asks for the call, with what it says now."""
-        self._found.ask(found.id, found.name, found.arguments, free_text=found.free_text)
+        """Take in that another version of the message asks for the call, with what it says now."""
+        if not self._handed_out:
+            mine = self._found
+            mine.id, mine.name, mine.arguments = found.id, found.name, found.arguments
+            mine.free_text, mine.redacted = found.free_text, found.redacted
 
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""
@@ -76,9 +85,9 @@ class Handle:
     @property
     def answered(self) -> bool:
         """Whether the call has a result."""
-        return (
-            self._found.result is not None or self._session.scan.run(self.run_name).known.get(self._found.key, 0) != 0
-        )
+        with self._session.order:
+            known = self._session.scan.run(self.run_name).known
+            return self._found.result is not None or known.get(self._found.key, 0) != 0
 
     @property
     def dispatched(self) -> bool:
@@ -105,7 +114,19 @@ class Handle:
 
     @property
     def _state(self) -> calls.Call | None:
-        return self._session.scan.run(self.run_name).find(self._found.key)
+        with self._session.order:
+            return self._session.scan.run(self.run_name).find(self._found.key)
+
+    @property
+    def _handed_out(self) -> bool:
+        """Whether a dispatch of the call is recorded, be it in a turn that has ended."""
+        return self._found.attempts > 0 or self.dispatched
+
+    @property
+    def _question(self) -> values.Question | None:
+        """What became of its approval: what the scan says while the call is open, else what is known of it."""
+        state = self._state
+        return self._found.question if state is None or state.question is None else state.question
 
     def _named(self) -> dict[str, Any]:
         named: dict[str, Any] = {"call": self.call_key, "id": self.id}
@@ -120,7 +141,7 @@ class Handle:
         return state
 
     def _check_arguments(self) -> None:
-        if self._found.redacted:
+        if self.redacted:
             hint = "what the model wrote is known only to the process that recorded it"
             raise self._refusal("its arguments are redacted in the log, so no tool may be given them", hint)
 
@@ -128,10 +149,10 @@ class Handle:
         self._check_unanswered()
         if not self._session.has_open_turn(self.run_name):
             raise self._refusal("no turn is open in its run", f'open one: `session.turn(resumes="{self.call_key}")`')
-        question = self._found.question
+        question = self._question
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
-        if self._found.attempts:
+        if self._handed_out:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"
             )

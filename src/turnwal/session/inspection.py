@@ -11,7 +11,7 @@ from turnwal.core.log import draft
 from turnwal.core.recovery import Plan, plan_of
 from turnwal.core.rules import NOT_STARTED
 from turnwal.core.surface import Surface
-from turnwal.session.opening import Opening, check_start, damage_data, open_tail
+from turnwal.session.opening import Opening, check_start, damage_data, damaged, open_tail
 from turnwal.store.protocol import Gap, Store
 
 State = Literal["clean", "waiting", "open", "interrupted", "damaged", "empty", "too_new", "unreadable"]
@@ -113,7 +113,7 @@ class Inspection:
     """The balanced view of a session: what it would be after recovery, without writing anything."""
 
     def __init__(self, store: Store, session: str, *, strict: bool = False) -> None:
-        """Read what is open. Raises as `open_tail` does, `Damaged` excepted: looking goes on past damage."""
+        """Read what is open. Raises as `open_tail` does, `Damaged` excepted: the plan says what accepting it means."""
         self._store = store
         self.id = session
         check_start(store, session)
@@ -135,13 +135,19 @@ class Inspection:
         return self._opening.gap
 
     def __iter__(self) -> Iterator[Event]:
-        """The stored events, then the pending damage and the repairs as recovery would number them."""
-        head = EMPTY
+        """The events stored when the view was made, then the pending damage and the repairs as recovery would number
+        them. Raises `Damaged` where bytes before the open part are lost, which recovery leaves as they are.
+        """
+        head, gap = EMPTY, self._opening.gap
         for item in self._store.read(self.id):
-            if isinstance(item, Gap):
+            if item.position == (gap.position if gap is not None else -1):
                 break
+            if isinstance(item, Gap):
+                raise damaged(self.id, item, action="read")
             head = after(item.line, item.event)
             yield item.event
+            if head == self._opening.head:
+                break
         damage = pending_damage(self._opening)
         if damage is not None:
             line, _ = make(damage)

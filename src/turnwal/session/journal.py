@@ -14,8 +14,7 @@ Does not: know what a turn is. Whoever does hands in an `observe` that sees ever
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -24,12 +23,8 @@ from turnwal.core.errors import ClosedAfterFailure, OverLimit, OwnershipLost, Se
 from turnwal.core.limits import PENDING_BYTES_MAX, PENDING_EVENTS_MAX
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
-from turnwal.session.background import barrier_pool, forks, loop_is_running
+from turnwal.session.background import forks, in_barrier_thread, loop_is_running
 from turnwal.store.protocol import Claim
-
-if TYPE_CHECKING:
-    import asyncio
-    from concurrent.futures import Future
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -51,7 +46,7 @@ class Journal:
         *,
         clock: Callable[[], int],
         observe: Callable[[Event], None],
-        redact: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        redact: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None,
         skip_to: int = 0,
     ) -> None:
         """Go on behind `head`, which is durable. `clock` gives Unix milliseconds; `redact` sees all data first (F37).
@@ -102,10 +97,10 @@ class Journal:
         """Whether the session was closed and its ownership given up."""
         return self._given_up
 
-    def pending(self) -> list[Event]:
-        """The events that are not known to be durable."""
+    def newest(self) -> list[Event]:
+        """The newest events: all that are not known to be durable, and perhaps some that are."""
         with self.order:
-            return [entry.event for entry in self._entries if entry.event.seq >= self._durable.count]
+            return [entry.event for entry in self._entries]
 
     def append(
         self,
@@ -122,9 +117,10 @@ class Journal:
         Raises `InvalidEvent`, `OverLimit` or `InvalidName` and changes nothing when the event is none, and
         `SessionClosed` or `ClosedAfterFailure` when nothing more is accepted.
         """
-        self._check_process()
-        if self._redact is not None and redact:
-            data = self._redact(deepcopy(dict(data)))
+        if self._forks != forks():
+            self._check_process()
+        if redact and self._redact is not None:
+            data = self._redact(type, data)
         with self.order:
             entries = self._entries
             head = entries[-1].head if entries else self._durable
@@ -153,7 +149,7 @@ class Journal:
     def check(self, type: str, data: Mapping[str, Any], *, run: str) -> None:
         """Return if `append` would take the event; raise what it would raise, with nothing changed."""
         if self._redact is not None:
-            data = self._redact(deepcopy(dict(data)))
+            data = self._redact(type, data)
         make(draft(type, data, run=run, time=0, ignorable=False, head=self.head))
 
     def make_room(self) -> None:
@@ -161,36 +157,37 @@ class Journal:
 
         Over the bound it is a barrier. Under a running event loop, which a barrier would stop, it raises `OverLimit`.
         """
-        pending = self.head.count - self._durable.count
-        if self._pending_bytes < PENDING_BYTES_MAX and pending < PENDING_EVENTS_MAX:
+        if self._has_room():
+            return
+        # an interrupt may have left what is durable by now
+        self._trim()
+        if self._has_room():
             return
         if loop_is_running():
+            pending = len(self._entries)
             message = f"{self._pending_bytes:,} bytes in {pending:,} events are not yet durable"
             raise OverLimit(message, action="append", hint="`await session.aflush()` now and then")
         self.flush()
+
+    def _has_room(self) -> bool:
+        return self._pending_bytes < PENDING_BYTES_MAX and len(self._entries) < PENDING_EVENTS_MAX
 
     def flush(self) -> Head:
         """Wait until everything appended before the call is durable; return the durable head.
 
         Raises what the store raised; the session is closed then, since the outcome is unknown.
         """
-        wanted = self.head
-        while self._durable.count < wanted.count:
+        wanted = self.head.count
+        while self._durable.count < wanted:
             with self._barrier:
-                if self._durable.count < wanted.count:
+                if self._durable.count < wanted:
                     self._write()
         return self._durable
 
     async def aflush(self) -> Head:
         """As `flush`, without stopping the event loop. Cancelling the wait does not cancel the write."""
-        wanted = self.head
-        if self._durable.count < wanted.count:
-            import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
-
-            barrier: Future[Head] = barrier_pool().submit(self.flush)
-            waited = asyncio.wrap_future(barrier)
-            waited.add_done_callback(_retrieve)
-            await asyncio.shield(waited)
+        if self._durable.count < self.head.count:
+            await in_barrier_thread(self.flush)
         return self._durable
 
     def _write(self) -> None:
@@ -199,15 +196,19 @@ class Journal:
             self.check_open()
             if self._taken != self._durable.count:
                 self._fail(None)
-            batch = [entry for entry in self._entries if entry.event.seq >= self._taken]
-            self._taken = batch[-1].head.count
+            batch = list(self._entries)
+            if batch[0].event.seq < self._taken:
+                # an interrupt left what is durable
+                batch = [entry for entry in batch if entry.event.seq >= self._taken]
+            reached = batch[-1].head
+            self._taken = reached.count
         try:
             self._claim.append([entry.line for entry in batch], self._durable)
         except BaseException as error:
             self._failure = error
             self._wake()
             raise
-        self._durable = batch[-1].head
+        self._durable = reached
         self._trim()
         self._wake()
 
@@ -217,7 +218,7 @@ class Journal:
             entries, durable = self._entries, self._durable.count
             while entries and entries[0].event.seq < durable:
                 entries.popleft()
-            self._pending_bytes = sum(len(entry.line) for entry in entries)
+            self._pending_bytes = sum([len(entry.line) for entry in entries]) if entries else 0
 
     def check_open(self) -> None:
         """Return if an append would be accepted; raise what it would raise otherwise."""
@@ -271,11 +272,6 @@ class Journal:
         return stop
 
     def _wake(self) -> None:
-        for wake in tuple(self._listeners):
-            wake()
-
-
-def _retrieve(barrier: "asyncio.Future[Head]") -> None:
-    """Look at the outcome of a barrier whose waiter may have been cancelled; the session keeps the failure itself."""
-    if not barrier.cancelled():
-        barrier.exception()
+        if self._listeners:
+            for wake in tuple(self._listeners):
+                wake()

@@ -53,14 +53,14 @@ def damage_data(gap: Gap, *, accept_loss: bool = False) -> dict[str, Any]:
     return data
 
 
-def damaged(session: str, gap: Gap) -> Damaged:
-    """The refusal to write behind damage that is no torn tail."""
+def damaged(session: str, gap: Gap, *, action: str = "open") -> Damaged:
+    """The refusal to write behind damage that is no torn tail, or to read on as if it were not there."""
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
     hint = (
         "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind it"
     )
-    return Damaged(message, action="open", subject=session, hint=hint)
+    return Damaged(message, action=action, subject=session, hint=hint)
 
 
 def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: bool = False) -> Opening:
@@ -69,13 +69,19 @@ def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: b
     Raises `EmptySession`, `SessionNotFound`, `DamagedStart`, `Damaged` unless `accept_loss`, and `TooNew` unless
     `newer` asks to read on past records of a newer turnwal.
     """
-    check_start(store, session, newer=newer)
+    first = check_start(store, session, newer=newer)
     start = _find_start(store, session)
     if start is None:
         return _read_on(store, session, 0, None, accept_loss=accept_loss, newer=newer)
     position, head, last_turn = start
     opening = _read_on(store, session, position, head, accept_loss=accept_loss, newer=newer)
     opening.last_turn = max(opening.last_turn, last_turn)
+    if newer:
+        # reading began behind the first line, which has a format of its own
+        try:
+            check_known(first)
+        except TooNew as error:
+            opening.newer.insert(0, error)
     return opening
 
 
@@ -96,36 +102,57 @@ def check_start(store: Store, session: str, *, newer: bool = False) -> Event:
     return first.event
 
 
+class Beginning:
+    """Where reading may begin so that everything behind is read as a scan of the whole reads it.
+
+    Is shown records from some place backwards. The last boundary before that place names the turns that are open there;
+    `record` is the start of the oldest one, or that boundary where it names none.
+    """
+
+    def __init__(self) -> None:
+        """Look from nowhere yet."""
+        self.record: Record | None = None
+        self.misled = False
+        """The boundaries do not say; reading must begin with line 0."""
+        self._opened: list[int] | None = None
+
+    def look(self, record: Record) -> None:
+        """Look at the record before the one that was looked at last."""
+        event, data = record.event, record.event.data
+        if event.type not in BOUNDARIES or self.record is not None:
+            return
+        if self._opened is None and is_seqs(data.get("open")):
+            self._opened = data["open"] or [event.seq]
+        if self._opened is None or min(self._opened) > event.seq:
+            self.misled = True
+        elif event.seq == min(self._opened):
+            if isinstance(data.get("waiting"), list) and (not data.get("open") or event.type == "turn_start"):
+                self.record = record
+            else:
+                self.misled = True
+
+
 def _find_start(store: Store, session: str) -> tuple[int, Head, int] | None:
     """Position and head before the line to begin at, and the newest turn number; None to read from line 0."""
-    walk = _contiguous(store.newest(session))
     last_turn = 0
-    opened: list[int] | None = None
-    begin: Record | None = None
+    beginning = Beginning()
     format_seen = False
-    for record in walk:
-        if record is None:
+    for record in contiguous(store.newest(session)):
+        if record is None or beginning.misled:
             return None
-        event, data = record.event, record.event.data
+        begin = beginning.record
         if begin is not None and last_turn and format_seen:
             return begin.position, Head(begin.event.seq, begin.event.prev), last_turn
-        if event.type not in BOUNDARIES:
-            continue
-        if opened is None and is_seqs(data.get("open")):
-            opened = data["open"] or [event.seq]
-        if opened is None or (min(opened) > event.seq and begin is None):
-            return None
-        if event.run == "main" and not last_turn:
-            last_turn = number_of(data, "turn") or 0
-        format_seen = format_seen or "format" in data
-        if begin is None and event.seq == min(opened):
-            if not isinstance(data.get("waiting"), list) or (data.get("open") and event.type != "turn_start"):
-                return None
-            begin = record
+        beginning.look(record)
+        event = record.event
+        if event.type in BOUNDARIES:
+            if event.run == "main" and not last_turn:
+                last_turn = number_of(event.data, "turn") or 0
+            format_seen = format_seen or "format" in event.data
     return None
 
 
-def _contiguous(newest: Iterator[Record | None]) -> Iterator[Record | None]:
+def contiguous(newest: Iterator[Record | None]) -> Iterator[Record | None]:
     """The records from the newest on, each one the predecessor of the one before; None where that ends.
 
     Unreadable lines at the very end are a torn tail and are passed over: reading forward judges them.

@@ -124,10 +124,14 @@ class Repetition(Handle):
             raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
-        if self._found.running and self._found.running in self._open_attempts():
+        if self._question in ("pending", "denied", "void") and self._found.learnt != "did_not_happen":
+            hint = "only a granted call may run; a person who settles it as `did_not_happen` lets it be repeated"
+            raise self._refusal(f"its approval is {self._question}", hint)
+        if self._is_running():
             raise self._refusal("an attempt of it is running", "wait for its outcome")
 
-    def _open_attempts(self) -> set[int]:
-        """The attempts that run in an open turn; what a crash cut off is not among them."""
-        turns = self._session.scan.run(self.run_name).turns
-        return {number for turn in turns for key, number in turn.attempts if key == self._found.key}
+    def _is_running(self) -> bool:
+        """Whether an attempt runs in an open turn; what a crash cut off does not."""
+        with self._session.order:
+            turns = self._session.scan.run(self.run_name).turns
+            return any(key == self._found.key for turn in turns for key, _ in turn.attempts)

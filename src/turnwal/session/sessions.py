@@ -4,17 +4,22 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from turnwal.core.chain import Head
 from turnwal.core.errors import Refused
 from turnwal.core.fork import check_boundary, fork_data
 from turnwal.core.log import Log
 from turnwal.session.inspection import Glance, Inspection, glance
-from turnwal.session.session import Session, Settings, system_clock
+from turnwal.session.session import Session
+from turnwal.session.settings import Settings, system_clock
 from turnwal.session.transfer import fork_into, lines_of, take_in
 from turnwal.store.protocol import Store
 from turnwal.store.urls import open_store as open_door
+
+if TYPE_CHECKING:
+    from turnwal.session.copying import Copy
+    from turnwal.session.fleet import Recovery
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> "Sessions":
@@ -110,6 +115,38 @@ class Sessions:
     def take_in(self, id: str, lines: Iterable[bytes]) -> Head:
         """Store lines under a new id, byte for byte; returns the head."""
         return take_in(self.store, id, lines)
+
+    def beside(self, store: Store) -> "Sessions":
+        """The sessions of another store, with the clock and the source of ids of this one."""
+        return Sessions(store, clock=self._clock, nonce=self._nonce)
+
+    def recover_all(self, *, workers: int | None = None, **options: Any) -> "Iterator[Recovery]":
+        """Recover every interrupted session whose owner is gone; yields what became of each, as it goes.
+
+        `workers` sessions at a time, else as many as pay. `accept_loss`, `wait`, `owner` and `stop` are those of
+        `fleet.recover_all`, which says more.
+        """
+        from turnwal.session import fleet  # noqa: PLC0415 - only a fleet pays for it
+
+        several = fleet.workers_for(self.store) if workers is None else workers
+        return fleet.recover_all(fleet.members(self, interrupted=True), workers=several, **options)
+
+    def copy_all(
+        self,
+        into: "Sessions",
+        ids: Iterable[str] | None = None,
+        *,
+        copied: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> "Iterator[Copy]":
+        """Copy all sessions, or those of `ids`, into another store, byte for byte; yields what became of each.
+
+        What is there already is left alone, so the same call can be made again. With `copied` a session with open work
+        is copied while its owner goes on. See `copying.copy_all`.
+        """
+        from turnwal.session import copying  # noqa: PLC0415 - only a copy pays for it
+
+        return copying.copy_all(self.store, into.store, ids, copied_at=self._clock() if copied else None, stop=stop)
 
     def close(self) -> None:
         """Release what the store holds open."""

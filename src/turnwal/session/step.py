@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from turnwal.core import calls, keys, values
+from turnwal.core import calls, values
 from turnwal.core.errors import InvalidEvent, Refused, SessionClosed, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer, void
 from turnwal.session.call import Call
-from turnwal.session.lookup import Found
 from turnwal.session.parallel import Parallel, arun_calls, run_calls
+from turnwal.session.reply import note_reply
 from turnwal.session.tools import Tools
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ class Step:
         self._dispatch = dispatch
         self._seq = -1
         self._closed = False
-        self._handles: dict[int, Call] = {}
-        self._hashes: dict[int, str] = {}
-        self._kept: dict[str, str | None] = {}
-        """The arguments of each call as they stand in the log."""
         self.number = 0
         """Counts the steps of the turn, from 1."""
 
@@ -91,9 +87,7 @@ class Step:
         with self._session.order:
             if self.state is None:
                 raise SessionClosed("the step is not open", action="record", hint="`turn.step()` opens the next one")
-            recorded = self._recorded(data)
-            self._session.note("assistant_message", recorded, run=self.turn.run_name, redact=False)
-            asked = self._calls(data["parts"], recorded.get("parts", []))
+            _, asked = note_reply(self._session, data, run=self.turn.run_name)
         complete = data.get("complete") is not False
         if complete and not asked and data.get("stop") not in _PAUSES:
             self.turn.stop()
@@ -136,7 +130,7 @@ class Step:
             repairs += [void(run, call) for call in owed if call.question == "pending"]
             waits = any(call.waiting is not None and call.step is state for call in turn.calls.values())
             for repair in repairs:
-                self._session.note(repair.type, repair.data, run=repair.run)
+                self._session.note(repair.type, repair.data, run=repair.run, redact=False)
             data = {"turn": self.turn.number, "step": self.number, "outcome": outcome}
             self._session.note("step_end", data, run=self.turn.run_name)
             self._closed = True
@@ -182,79 +176,10 @@ class Step:
             self._session.close_orphan(lambda: self.close("cancelled"), interrupt)
             raise
 
-    def _recorded(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The reply as it is recorded, with a mark on each call whose arguments are not what the model wrote.
-
-        Raises `Refused` where redaction makes a call equal to another one of the step: it would never run (F07).
-        """
-        recorded = self._session.redacted(data)
-        if recorded is data:
-            return data
-        parts = _pairs(data["parts"], recorded)
-        earlier = data.get("completes")
-        for plain, kept in parts:
-            arguments = values.arguments_of(plain)
-            if kept.get("type") != "tool_call" or values.arguments_of(kept) == arguments:
-                continue
-            kept["redacted"] = True
-            for key, handle in self._handles.items():
-                named = (handle.id, handle.name) == (values.id_of(plain), values.name_of(plain))
-                same = self._kept.get(handle.call_key) == values.arguments_of(kept)
-                if named and same and handle.arguments != arguments and keys.seq_of(key) != earlier:
-                    raise Refused(
-                        "redaction makes two different calls of the step equal",
-                        action="record",
-                        subject=f"call {handle.call_key}",
-                        hint="let `redact` leave what differs, say a digest with a secret key, the same each time",
-                    )
-        return {**recorded, "parts": [kept for _, kept in parts]}
-
-    def _calls(self, parts: list[dict[str, Any]], recorded: list[dict[str, Any]]) -> list[Call]:
-        """Handles of the calls that the message just appended asks for; one for each call, however often asked for."""
-        head = self._session.head
-        self._hashes[head.count - 1] = head.hash
-        handles = []
-        for index, key in self._session.scan.asked_last.items():
-            part = parts[index]
-            found = Found(
-                key,
-                run=self.turn.run_name,
-                id=values.id_of(part),
-                name=values.name_of(part),
-                arguments=values.arguments_of(part),
-                free_text=part.get("format") == "text",
-                idempotency_key=keys.idempotency_key(self._hashes.get(keys.seq_of(key), head.hash), keys.index_of(key)),
-            )
-            self._handles[key] = self._session.handle(found)
-            self._kept[self._handles[key].call_key] = (
-                values.arguments_of(recorded[index]) if index < len(recorded) else None
-            )
-            handles.append(self._handles[key])
-        return handles
-
 
 def outcome_of(kind: type[BaseException]) -> str:
     """What a step that ends with such an exception records."""
     return "error" if issubclass(kind, Exception) else "cancelled"
-
-
-def _pairs(plain: list[dict[str, Any]], recorded: object) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each part with what is recorded of it; raises `Refused` where other calls are asked for than the model's."""
-    kept = recorded.get("parts") if isinstance(recorded, dict) else None
-    if isinstance(kept, list) and len(kept) == len(plain) and all(isinstance(part, dict) for part in kept):
-        pairs = [(before, dict(after)) for before, after in zip(plain, kept, strict=True)]
-        if all(_asks(before) == _asks(after) for before, after in pairs):
-            return pairs
-    raise Refused(
-        "redaction changes which calls the reply asks for",
-        action="record",
-        subject="assistant_message",
-        hint="let `redact` keep the parts, and the type, id and name of each call",
-    )
-
-
-def _asks(part: dict[str, Any]) -> tuple[str, str | None] | None:
-    return (values.id_of(part), values.name_of(part)) if part.get("type") == "tool_call" else None
 
 
 def _message_data(message: object) -> dict[str, Any]:

@@ -120,6 +120,15 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
+def is_generator(function: Callable[..., Any]) -> bool:
+    """Whether calling the function gives a generator, asynchronous or not, and runs nothing of its body."""
+    import inspect  # noqa: PLC0415 - as in is_async
+
+    kinds = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return any(kind(function) or kind(call) for kind in kinds)
+
+
 def parts_of(value: object) -> Parts:
     """The parts that keep what a tool returned.
 

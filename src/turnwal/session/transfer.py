@@ -6,7 +6,7 @@ Promises:
   leaves no session behind, and the same call can be made again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -24,7 +24,7 @@ _FROM_START: Final = "a history begins with its session_start: pass every line f
 _WHOLE: Final = "pass every line of one session, in order and unchanged, as an export has them; nothing was stored"
 
 
-def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Iterator[bytes]:
+def lines_of(store: Store, session: str, *, copied_at: int | None = None) -> Generator[bytes, None, None]:
     """Yield the lines of a session as they are stored, up to where it stood when the first was asked for.
 
     A session with open work is owned while it is read, so that nobody goes on with it meanwhile: raises `SessionHeld`

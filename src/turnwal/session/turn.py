@@ -161,7 +161,7 @@ class Turn:
         repairs = close_turn(scan, run, state, after=after, reason=reason, outcome=outcome)
         for repair in repairs:
             data = repair.data | ({"format": FORMAT} if repair.type == "turn_end" else {})
-            self._session.note(repair.type, data, run=repair.run)
+            self._session.note(repair.type, data, run=repair.run, redact=False)
 
     def __enter__(self) -> Self:
         """Begin the turn."""

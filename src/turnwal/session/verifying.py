@@ -6,7 +6,9 @@ Promises:
   `damage` event covers; every finding of the whole log; the head, and whether an expected head is one of its past.
 - One pass, with memory bounded by what is open and a few bytes for each call.
 
-Does not: write, own, or vouch for what follows a gap.
+Does not: write, own, or vouch for what follows a gap. What is open behind one is told as opening would find it from the
+end backwards, and is not told where that reading meets the gap as well: nobody says *open* of a log that was not read
+to its end (F12).
 """
 
 from collections.abc import Mapping
@@ -14,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from turnwal.core.chain import EMPTY, Head, after, check_expected
-from turnwal.core.errors import HeadMismatch, SessionNotFound, TooNew
+from turnwal.core.errors import HeadMismatch, TooNew
 from turnwal.core.findings import Finding
 from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
-from turnwal.core.types import BOUNDARIES, TYPES, check_known
-from turnwal.session.opening import check_start
-from turnwal.store.names import NOT_FOUND_HINT
+from turnwal.core.types import BOUNDARIES, FORMAT, TYPES, check_known
+from turnwal.session.opening import check_start, open_tail
+from turnwal.store.names import not_found
 from turnwal.store.protocol import Gap, Record, Store
 
 _PLAIN: Final = frozenset(type for type, fields in TYPES.items() if "format" not in fields)
@@ -39,8 +41,8 @@ class Report:
     gap: Gap | None
     """Bytes that are no record and that no event covers; what follows them was not verified."""
     findings: tuple[Finding, ...]
-    open_turns: tuple[int, ...]
-    """The seqs of the turns that are open at the end."""
+    open_turns: tuple[int, ...] | None
+    """The seqs of the turns that are open at the end, None where a gap hides that."""
     owner: str | None
     """The live owner, at the end of the pass."""
     newer: str = ""
@@ -54,9 +56,11 @@ class Report:
         return self.gap is None and self.mismatch is None
 
     @property
-    def interrupted(self) -> bool:
-        """Whether work is open that nobody is doing."""
-        return bool(self.open_turns) and self.owner is None
+    def interrupted(self) -> bool | None:
+        """Whether work is open that nobody is doing, None where a gap hides that."""
+        if self.owner is not None:
+            return False
+        return None if self.open_turns is None else bool(self.open_turns)
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -66,7 +70,7 @@ class Report:
             "events": self.events,
             "head": str(self.head),
             "interrupted": self.interrupted,
-            "open_turns": list(self.open_turns),
+            "open_turns": None if self.open_turns is None else list(self.open_turns),
             "owner": self.owner,
             "damage": None if gap is None else gap_to_json(gap),
             "newer": self.newer,
@@ -83,7 +87,7 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     """
     presence = store.probe(session)
     if not presence.exists:
-        raise SessionNotFound("no such session", action="verify", subject=session, hint=NOT_FOUND_HINT)
+        raise not_found(session, "verify")
     if presence.empty:
         return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=_mismatch(expect, EMPTY))
     check_start(store, session, newer=True)
@@ -105,21 +109,30 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         feed(event)
         events += 1
         if event.type not in _PLAIN:
-            newer = newer or _newer(event)
-            if event.type in BOUNDARIES:
+            bounds = event.type in BOUNDARIES
+            if not bounds or event.data.get("format", FORMAT) != FORMAT:
+                newer = newer or _newer(event)
+            if bounds:
                 _check_hint(scan, event)
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
+    unread = gap is not None and gap.corrupt
     return Report(
         head,
         events,
         gap,
-        tuple(final_findings(scan)),
-        tuple(scan.open_seqs()),
+        tuple(scan.findings if unread else final_findings(scan)),
+        _open_behind(store, session) if unread else tuple(scan.open_seqs()),
         store.probe(session).owner,
         newer,
         _mismatch(expect, passed or head),
     )
+
+
+def _open_behind(store: Store, session: str) -> tuple[int, ...] | None:
+    """The turns that are open at the end of a log with a gap in it, None where reading from the end meets the gap."""
+    opening = open_tail(store, session, accept_loss=True, newer=True)
+    return None if opening.gap is not None and opening.gap.corrupt else tuple(opening.scan.open_seqs())
 
 
 def gap_to_json(gap: Gap) -> dict[str, Any]:
@@ -148,8 +161,10 @@ def _check_hint(scan: Scan, event: Event) -> None:
     """Compare what a boundary says is open and waiting with what the log up to it shows."""
     data = event.data
     opened = data.get("open")
-    if opened is not None and opened != scan.open_seqs():
-        _wrong(scan, event, "open", opened, scan.open_seqs())
+    if opened is not None:
+        seqs = scan.open_seqs()
+        if opened != seqs:
+            _wrong(scan, event, "open", opened, seqs)
     waiting = data.get("waiting")
     if waiting is not None:
         shown = scan.waiting()

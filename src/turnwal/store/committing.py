@@ -56,6 +56,22 @@ class GroupCommit(Generic[T]):
     def append(self, work: T) -> None:
         """Return when the work is durable; raise what it was refused for, or what the commit failed with."""
         pending = Pending(work)
+        # the usual case first: nobody commits, so this caller leads at once and waits in no queue
+        if self._turn.acquire(blocking=False):
+            try:
+                with self._mutex:
+                    group, self._waiting = [*self._waiting, pending], []
+                self._lead(group, pending)
+            finally:
+                self._turn.release()
+                self._wake_next()
+        else:
+            self._queue(pending)
+        if pending.error is not None:
+            raise pending.error
+
+    def _queue(self, pending: Pending[T]) -> None:
+        """Wait until somebody has committed the work, or lead."""
         try:
             with self._mutex:
                 self._waiting.append(pending)
@@ -63,7 +79,7 @@ class GroupCommit(Generic[T]):
                 # whoever gets the turn leads; the others sleep each on its own, so that a group wakes all at once
                 if self._turn.acquire(blocking=False):
                     try:
-                        self._lead(pending)
+                        self._lead_waiting(pending)
                     finally:
                         self._turn.release()
                     self._wake_next()
@@ -73,10 +89,8 @@ class GroupCommit(Generic[T]):
             self._withdraw(pending)
             self._wake_next()
             raise
-        if pending.error is not None:
-            raise pending.error
 
-    def _lead(self, own: Pending[T]) -> None:
+    def _lead_waiting(self, own: Pending[T]) -> None:
         """Commit everything that waits, unless another did it for this caller in the meantime."""
         if own.settled:
             return
@@ -85,6 +99,9 @@ class GroupCommit(Generic[T]):
                 # who had taken it was interrupted before it began: what became of it nobody knows
                 raise _broken_off("it was left behind")
             group, self._waiting = self._waiting, []
+        self._lead(group, own)
+
+    def _lead(self, group: Sequence[Pending[T]], own: Pending[T]) -> None:
         try:
             self._commit(group)
         except BaseException as error:
@@ -102,9 +119,11 @@ class GroupCommit(Generic[T]):
 
     def _wake_next(self) -> None:
         """Have the first of those who came meanwhile lead."""
-        with self._mutex:
-            if self._waiting and self._waiting[0].bell.locked():
-                self._waiting[0].bell.release()
+        # whoever joins the queue does so before it tries for the turn, which is free by now: none is overlooked
+        if self._waiting:
+            with self._mutex:
+                if self._waiting and self._waiting[0].bell.locked():
+                    self._waiting[0].bell.release()
 
     def _withdraw(self, pending: Pending[T]) -> None:
         with self._mutex:

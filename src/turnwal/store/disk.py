@@ -23,7 +23,8 @@ from typing import Final
 from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when there is no room: the device, a quota, a limit on the size of a file."""
 _UNSUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ELOOP})
 _HINTS: Final = {
     errno.EACCES: "check the owner and the mode of the file and of its directory",
@@ -93,8 +94,11 @@ class Disk:
 
     def write(self, descriptor: int, data: bytes, path: str) -> None:
         """Write all of the data at the end of an append-only descriptor, in one call where the system allows it."""
-        rest = memoryview(data)
         try:
+            written = os.write(descriptor, data)
+            if written == len(data):
+                return
+            rest = memoryview(data)[written:]
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         except OSError as error:
@@ -249,7 +253,7 @@ class Disk:
 def _failed(error: OSError, action: str, path: str) -> StoreError:
     code = error.errno or 0
     reason = os.strerror(code) if code else str(error)
-    if code in _FULL:
+    if code in FULL:
         hint = "make room, then open the session again; what was acknowledged is kept"
         return StoreFull(reason, action=action, subject=path, hint=hint)
     kind = StoreUnsupported if code in _UNSUPPORTED else StoreFailed

@@ -24,7 +24,6 @@ from turnwal.core.errors import (
     InvalidName,
     OverLimit,
     SessionHeld,
-    SessionNotFound,
     StoreError,
     StoreUnsupported,
 )
@@ -36,7 +35,7 @@ from turnwal.store.fileput import put
 from turnwal.store.fileview import FileView
 from turnwal.store.frames import frames
 from turnwal.store.mounts import network_type
-from turnwal.store.names import NOT_FOUND_HINT, SUFFIX, file_stem, is_digest_name, session_of
+from turnwal.store.names import SUFFIX, file_stem, is_digest_name, not_found, session_of
 from turnwal.store.protocol import Gap, Presence, Record
 
 OWNER_SUFFIX: Final = ".owner"
@@ -128,6 +127,10 @@ class FileStore:
             holder = self._holder(paths) if view.held() else None
             return Presence(exists=True, empty=view.empty(), owner=holder)
 
+    def made(self) -> bool:
+        """Whether the directory is there; the first session makes it."""
+        return self._disk.status_of(self._root) is not None
+
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, in the order of their file names; see `strays` for files without an id."""
         for stem in self._stems():
@@ -185,7 +188,7 @@ class FileStore:
         """Open the file, or make it; None when somebody else makes it at the same time."""
         descriptor = self._disk.open(path, write=True)
         if descriptor is None and not create:
-            raise self._not_found(session, "claim", path)
+            raise not_found(session, "claim", f"no such session; there is no {path}")
         return self._disk.create(path) if descriptor is None else descriptor
 
     def _lock(self, session: str, paths: Paths, descriptor: int, owner: str) -> FileClaim | None:
@@ -227,16 +230,8 @@ class FileStore:
         path = self._paths(session).log
         descriptor = self._disk.open(path)
         if descriptor is None:
-            raise self._not_found(session, "read", path)
+            raise not_found(session, "read", f"no such session; there is no {path}")
         return FileView(self._disk, descriptor, path)
-
-    def _not_found(self, session: str, action: str, path: str) -> SessionNotFound:
-        return SessionNotFound(
-            f"no such session; there is no {path}",
-            action=action,
-            subject=session,
-            hint=NOT_FOUND_HINT,
-        )
 
     def _stems(self) -> list[str]:
         return sorted(name.removesuffix(SUFFIX) for name in self._disk.names(self._root) if name.endswith(SUFFIX))

@@ -12,7 +12,6 @@ Does not: cover damage by itself. A batch that does not begin with the `damage` 
 refused.
 """
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -20,10 +19,8 @@ from typing import NamedTuple
 from turnwal.core.chain import EMPTY, Head, digest
 from turnwal.core.chain import after as after_line
 from turnwal.core.errors import (
-    ClosedAfterFailure,
     DamagedStart,
     OverLimit,
-    OwnershipLost,
     TooNew,
     TurnwalError,
 )
@@ -31,6 +28,7 @@ from turnwal.core.limits import READ_BYTES
 from turnwal.core.line import GENESIS, Event
 from turnwal.store.backwards import FIRST_BYTES, newest_records
 from turnwal.store.batch import check_batch, check_head
+from turnwal.store.claiming import Standing
 from turnwal.store.covering import check_covered
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
@@ -54,9 +52,8 @@ class FileClaim:
         self._descriptor = descriptor
         self._path = paths.log
         self._owner_path = paths.owner
-        self._session = session
+        self._standing = Standing(session)
         self._description = description
-        self._pid = os.getpid()
         self._turn = threading.Lock()
         status = disk.status(descriptor, paths.log)
         self._inode: Inode = (status.st_dev, status.st_ino)
@@ -65,14 +62,11 @@ class FileClaim:
         self._head: Head | None = None
         self._refusal: TurnwalError | None = None
         self._newline_due = False
-        self._in_doubt = False
-        self._lost = ""
-        self._released = False
 
     @property
     def session(self) -> str:
         """The id of the session that is owned."""
-        return self._session
+        return self._standing.session
 
     @property
     def inode(self) -> Inode:
@@ -97,7 +91,7 @@ class FileClaim:
     @property
     def released(self) -> bool:
         """Whether the session was given up."""
-        return self._released
+        return self._standing.released
 
     def adopt(self) -> None:
         """Write the last batch and all behind it once more, and sync. A damaged first line is never written to."""
@@ -117,13 +111,15 @@ class FileClaim:
         Raises `Damaged` too: bytes behind `after` are no record, and the batch does not begin with the `damage` event
         that describes them.
         """
-        if self._pid != os.getpid():
-            raise self._loss("this process was forked from the owner", "open the session in the child by itself")
+        standing = self._standing
+        standing.check_process()
         with self._turn:
-            self._check_open()
+            standing.check()
+            if self._refusal is not None:
+                raise self._refusal
             if self._head is not None:
-                check_head(after, self._head, session=self._session)
-            head = check_batch(lines, after, session=self._session)
+                check_head(after, self._head, session=standing.session)
+            head = check_batch(lines, after, session=standing.session)
             if not lines:
                 return
             self._check_file(self._size)
@@ -131,21 +127,21 @@ class FileClaim:
                 self._check_tail(lines[0], after)
                 self._head = after
             data = b"\n" * self._newline_due + b"\n".join(lines) + b"\n"
-            self._in_doubt = True
+            standing.in_doubt = True
             self._disk.write(self._descriptor, data, self._path)
             self._disk.sync(self._descriptor, self._path)
             self._check_file(self._size + len(data))
             self._size += len(data)
             self._newline_due = False
             self._head = head
-            self._in_doubt = False
+            standing.in_doubt = False
 
     def release(self) -> None:
         """Give the session up; idempotent."""
-        if self._pid != os.getpid():
+        if self._standing.inherited:
             return
         with self._turn:
-            self._released = True
+            self._standing.released = True
             if self._descriptor >= 0:
                 # in this order a release that was interrupted can be repeated
                 self._disk.discard(self._owner_path)
@@ -160,30 +156,16 @@ class FileClaim:
         if descriptor >= 0:
             self._disk.close(descriptor)
 
-    def _check_open(self) -> None:
-        if self._released:
-            raise self._loss("the claim was released", "claim the session again")
-        if self._lost:
-            raise self._loss(self._lost, "open the session anew, and find out who else writes to it")
-        if self._in_doubt:
-            raise ClosedAfterFailure(
-                "an earlier append failed and its outcome is unknown",
-                action="append",
-                subject=self._session,
-                hint="open the session anew; recovery describes what is there",
-            )
-        if self._refusal is not None:
-            raise self._refusal
-
     def _check_file(self, size: int) -> None:
         """Return if the path still names this file and nobody else has written to it."""
         status = self._disk.status_of(self._path)
         if status is None or (status.st_dev, status.st_ino) != self._inode:
-            self._lost = "the file was replaced or removed under its owner"
+            reason = "the file was replaced or removed under its owner"
         elif status.st_size != size:
-            self._lost = f"the file has {status.st_size:,} bytes where its owner knows of {size:,}: somebody else wrote"
-        if self._lost:
-            raise self._loss(self._lost, "open the session anew, and find out who else writes to it")
+            reason = f"the file has {status.st_size:,} bytes where its owner knows of {size:,}: somebody else wrote"
+        else:
+            return
+        raise self._standing.lose(reason, "open the session anew, and find out who else writes to it")
 
     def _check_tail(self, first: bytes, after: Head) -> None:
         """Return if `after` is the head of the file, and the batch covers what stands behind it."""
@@ -197,9 +179,9 @@ class FileClaim:
             reached = after_line(found.line, found.event)
             if passed:
                 break
-        check_head(after, reached, session=self._session)
+        check_head(after, reached, session=self._standing.session)
         if gap is not None:
-            check_covered(first, gap, session=self._session)
+            check_covered(first, gap, session=self._standing.session)
 
     def _before(self, head: Head) -> tuple[int, Head]:
         """Where the newest line that `head` names begins, found by its hash and that of the line before it."""
@@ -248,6 +230,3 @@ class FileClaim:
 
     def _read_at(self, length: int, offset: int) -> bytes:
         return self._disk.read_at(self._descriptor, length, offset, self._path)
-
-    def _loss(self, reason: str, hint: str) -> OwnershipLost:
-        return OwnershipLost(reason, action="append", subject=self._session, hint=hint)

@@ -14,10 +14,11 @@ Does not: open files, judge types and data, or know who owns what.
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from typing import Final
 
 from turnwal.core.chain import EMPTY, Head, admit, after, follows
 from turnwal.core.errors import DamagedStart, Refused
-from turnwal.core.line import Event, Unreadable, read
+from turnwal.core.line import Event, Unreadable, read, read_many
 from turnwal.core.types import newer
 from turnwal.store.protocol import Gap, Record
 from turnwal.store.region import Region, explains
@@ -25,6 +26,9 @@ from turnwal.store.segments import Rest, Run, segments
 
 Source = Callable[[int], Iterable[bytes]]
 """Gives the bytes of a session from an offset on, in chunks of any size."""
+
+_AT_ONCE: Final = 128
+"""Lines read before they are passed on: more would not stay in the processor's caches."""
 
 
 def frames(
@@ -41,17 +45,18 @@ def frames(
     `after` is the head before the first record; None at position 0. Reading ends after a gap, which reaches to the end
     of the session. With `past_damage` the gap is told piece by piece instead: a `Gap` wherever the chain breaks (its
     length is 0 where no bytes stand between two records, its `readable` counts the records behind it), and every
-    readable line as a record that is not sound. `unfinished` is asked at the end, once: whether what stands behind the
-    last newline is a line that its owner is still writing, which is then left out.
+    readable line as a record that is not sound, also behind a first line that is none. `unfinished` is asked at the
+    end, once: whether what stands behind the last newline is a line that its owner is still writing, which is then left
+    out.
 
-    Raises `DamagedStart` when the first line is not one, `TooNew` for a record of a newer turnwal, and `OverLimit`
-    naming the offset of a line that is too long (F26).
+    Raises `DamagedStart` when the first line is not one and nobody asked to read past damage, `TooNew` for a record of
+    a newer turnwal, and `OverLimit` naming the offset of a line that is too long (F26).
     """
     if after is None and position:
         raise Refused(
             f"reading from {position} needs the head before it", action="read", subject=subject, hint="pass `after`"
         )
-    framer = _Framer(source, position, EMPTY if after is None else after, subject)
+    framer = _Framer(source, position, EMPTY if after is None else after, subject, past_damage=past_damage)
     yield from framer.records(unfinished)
     if framer.region is not None:
         gap = framer.region.gap()
@@ -64,13 +69,14 @@ def frames(
 class _Framer:
     """Where reading is: the head reached, and the region behind it while there is one."""
 
-    def __init__(self, source: Source, position: int, head: Head, subject: str) -> None:
+    def __init__(self, source: Source, position: int, head: Head, subject: str, *, past_damage: bool) -> None:
         self.head = head
         self.region: Region | None = None
         self._source = source
         self._position = position
         self._lines = 0
         self._from_start = not position
+        self._past_damage = past_damage
         self._subject = subject
 
     def records(self, unfinished: Callable[[], bool]) -> Iterator[Record]:
@@ -88,21 +94,32 @@ class _Framer:
                 yield from self._judge(item.data, ends=False)
 
     def _sound(self, lines: list[bytes]) -> Iterator[Record]:
-        """The records that these lines begin with: the loop that reading a whole log spends its time in."""
+        """The records that these lines begin with: what reading a whole log spends its time in.
+
+        Some lines are read at once, and passed on then: whoever gets them does other work, and to change from one to
+        the other for every line costs a fifth more.
+        """
+        for start in range(0, len(lines), _AT_ONCE):
+            some = lines[start : start + _AT_ONCE]
+            records = self._read(some)
+            yield from records
+            if len(records) < len(some):
+                return
+
+    def _read(self, lines: list[bytes]) -> list[Record]:
+        records: list[Record] = []
+        add, new = records.append, tuple.__new__
         position, count, prev = self._position, self.head.count, self.head.hash
-        start = count
-        for line in lines:
-            try:
-                event = read(line)
-            except Unreadable:
-                break
+        for line, event in zip(lines, read_many(lines), strict=False):
             if event.seq != count or event.prev != prev:
                 break
-            yield Record(position, line, event)
+            # as Record(position, line, event) does, without the call that fills in the default
+            add(new(Record, (position, line, event, True)))
             prev = sha256(line).hexdigest()
             count += 1
             position += len(line) + 1
-        self._position, self._lines, self.head = position, self._lines + count - start, Head(count, prev)
+        self._position, self._lines, self.head = position, self._lines + len(records), Head(count, prev)
+        return records
 
     def _judge(self, line: bytes, *, ends: bool) -> Iterator[Record]:
         """The record of a line that comes next, or that covers the region before it; else it joins the region."""
@@ -131,12 +148,13 @@ class _Framer:
 
     def _region_of(self, reason: str) -> Region:
         """The region that a bad line belongs to, or begins; raises `DamagedStart` where nothing sound is before it."""
-        if self._from_start and not self._lines:
+        if self._from_start and not self._lines and not self._past_damage:
             raise DamagedStart(
                 f"the first line {reason}",
                 action="read",
                 subject=self._subject,
-                hint="it is never written to; look at the file itself, and restore it from a copy if there is one",
+                hint="it is never written to; restore a copy, or look at what is readable with `turnwal show` and "
+                "take it out with `turnwal export --salvage`",
             )
         if self.region is None:
             self.region = Region(self._position, self._lines + 1 if self._from_start else 0, self.head, reason)

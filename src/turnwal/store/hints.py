@@ -6,14 +6,20 @@ that another tool wrote) is indexed as soon as anything of it could be open, so 
 Does not: scan. Whoever reads the index looks at the session itself before acting.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from turnwal.core.line import Unreadable, read
 from turnwal.core.types import BOUNDARIES, is_seqs
 
-_OPEN = b'"open":['
-_OPENING = (b'"type":"turn_start"', b'"type":"step_start"', b'"type":"assistant_message"', b'"type":"tool_call"')
+_LEAD: Final = re.compile(rb'\{"seq":\d+,"prev":"[0-9a-f]{64}","time":-?\d+,"type":"([^"\\]+)"')
+"""How a line of the one producer begins. One that begins otherwise is looked at whole."""
+_TELLING: Final = frozenset(
+    type.encode() for type in (*BOUNDARIES, "turn_start", "step_start", "assistant_message", "tool_call")
+)
+_OPEN: Final = b'"open":['
+_OPENING: Final = (b'"type":"turn_start"', b'"type":"step_start"', b'"type":"assistant_message"', b'"type":"tool_call"')
 
 
 def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
@@ -22,6 +28,7 @@ def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
     Taken from the last boundary that says; of the lines behind it, the first that may leave something open counts
     where nothing else is open.
     """
+    lines = [line for line in lines if _may_tell(line)]
     opened = before
     start = 0
     for index in range(len(lines) - 1, -1, -1):
@@ -39,6 +46,12 @@ def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
             except Unreadable:
                 continue
     return None
+
+
+def _may_tell(line: bytes) -> bool:
+    """Whether a line may say what is open, or leave something open; most cannot, as their type shows."""
+    lead = _LEAD.match(line)
+    return lead is None or lead[1] in _TELLING
 
 
 def _said(line: bytes) -> list[int] | None:

@@ -8,18 +8,18 @@ Promises:
 Does not: survive the process, or see damage: lines are kept whole.
 """
 
-import os
 import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from turnwal.core.chain import EMPTY, Head
-from turnwal.core.errors import OwnershipLost, SessionHeld, SessionNotFound
+from turnwal.core.errors import SessionHeld
 from turnwal.core.line import Unreadable, read
 from turnwal.store.batch import check_batch, check_head, check_history, taken
+from turnwal.store.claiming import Standing
 from turnwal.store.frames import frames
-from turnwal.store.names import NOT_FOUND_HINT, check_id
+from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Gap, Presence, Record
 
@@ -63,41 +63,42 @@ class MemoryClaim:
     def __init__(self, memory: _Memory, session: str) -> None:
         """Take the session over; the caller holds the lock of the memory."""
         self._memory = memory
-        self._session = session
+        self._standing = Standing(session)
         self._epoch = memory.shelves[session].epoch
-        self._pid = os.getpid()
-        self.released = False
 
     @property
     def session(self) -> str:
         """The id of the session that is owned."""
-        return self._session
+        return self._standing.session
+
+    @property
+    def released(self) -> bool:
+        """Whether the session was given up."""
+        return self._standing.released
 
     def append(self, lines: Sequence[bytes], after: Head) -> None:
         """Keep a batch of lines, all or nothing; see `Claim.append`."""
-        if self._pid != os.getpid():
-            raise self._lost("this process was forked from the owner", "open the session in the child by itself")
+        standing = self._standing
+        standing.check_process()
         with self._memory.changed:
-            shelf = self._memory.shelves[self._session]
-            if shelf.owner is None or shelf.epoch != self._epoch:
-                raise self._lost("this claim was released or fenced off", "open the session anew")
-            check_head(after, shelf.head, session=self._session)
-            head = check_batch(lines, after, session=self._session)
+            standing.check()
+            shelf = self._memory.shelves[standing.session]
+            if shelf.epoch != self._epoch:
+                raise standing.loss("this claim was fenced off")
+            check_head(after, shelf.head, session=standing.session)
+            head = check_batch(lines, after, session=standing.session)
             shelf.take([bytes(line) for line in lines], head)
 
     def release(self) -> None:
         """Give the session up; idempotent."""
-        if self._pid != os.getpid():
+        if self._standing.inherited:
             return
         with self._memory.changed:
-            self.released = True
-            shelf = self._memory.shelves[self._session]
+            self._standing.released = True
+            shelf = self._memory.shelves[self._standing.session]
             if shelf.epoch == self._epoch:
                 shelf.owner = None
                 self._memory.changed.notify_all()
-
-    def _lost(self, reason: str, hint: str) -> OwnershipLost:
-        return OwnershipLost(reason, action="append", subject=self._session, hint=hint)
 
 
 class MemoryStore:
@@ -199,5 +200,5 @@ class MemoryStore:
         check_id(session)
         shelf = self._memory.shelves.get(session)
         if shelf is None:
-            raise SessionNotFound("no such session", action=action, subject=session, hint=NOT_FOUND_HINT)
+            raise not_found(session, action)
         return shelf

@@ -12,12 +12,10 @@ import re
 from hashlib import sha256
 from typing import Final
 
-from turnwal.core.errors import InvalidName
+from turnwal.core.errors import InvalidName, SessionNotFound
 from turnwal.core.limits import SESSION_ID_CHARS_MAX
 
 SUFFIX: Final = ".jsonl"
-NOT_FOUND_HINT: Final = "`turnwal ls` and `sessions()` list what there is"
-"""What to do next where an id leads to nothing, for those at a terminal and those in a program."""
 
 _ENCODED_BYTES_MAX: Final = 180
 """File names have at most 255 bytes nearly everywhere; this leaves room for suffixes and for copies that add theirs."""
@@ -44,6 +42,13 @@ def check_id(session: object) -> str:
         return session
     raise InvalidName(
         reason, action="name", subject="session", hint=f"an id is text of 1 to {SESSION_ID_CHARS_MAX:,} characters"
+    )
+
+
+def not_found(session: str, action: str, reason: str = "no such session") -> SessionNotFound:
+    """The error for an id that leads to nothing."""
+    return SessionNotFound(
+        reason, action=action, subject=session, hint="`turnwal ls` and `sessions()` list what there is"
     )
 
 

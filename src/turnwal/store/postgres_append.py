@@ -1,118 +1,127 @@
-"""The append to a session in PostgreSQL: one statement that checks and inserts, or writes nothing.
+"""What is written into a PostgreSQL database for a session: its lines, and what the index says.
 
 Promises:
-- Nothing is inserted unless the epoch, the lease and the head are, at that moment, those that the append builds on.
+- A line is inserted only where the epoch and the lease are those of the append, at that moment: the session's row is
+  locked by the statement that inserts, so nobody becomes the owner between the check and the commit. And only where no
+  other line begins, so that the head cannot have moved under an owner whom the rest allows.
 - What a group is told: durable, refused with a reason, or unknown; a statement of one that fails leaves the others be.
+- An append that opens and closes nothing changes no row: what would be a dead version of the session's row each time
+  is a lock.
 
 Does not: retry anything whose outcome is unknown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import psycopg
-from psycopg import pq
+from psycopg import errors, pq
 
-from turnwal.core.chain import Head
 from turnwal.core.errors import OwnershipLost, StoreFailed
-from turnwal.store.batch import check_head
+from turnwal.core.limits import READ_BYTES
 from turnwal.store.committing import Pending
 from turnwal.store.hints import open_from
 from turnwal.store.lease import Lease
-from turnwal.store.postgres_link import Link, failure
+from turnwal.store.postgres_errors import failure
+from turnwal.store.postgres_link import Link, Prepared
+from turnwal.store.rowclaim import Work
+from turnwal.store.rows import Row, end_of
 
-_MOVE: Final = (
-    "WITH moved AS ("
-    "UPDATE turnwal_session SET events = %s, hash = %s, size = %s, open_from = %s "
-    "WHERE number = %s AND epoch = %s AND events = %s AND hash = %s AND lease = %s AND EXISTS ("
-    "SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
-    "RETURNING number) "
-    "INSERT INTO turnwal_line (session, position, seq, line) "
+MAKE: Final = "INSERT INTO turnwal_session (key, id) VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
+
+_ALLOWED: Final = (
+    "number = %s AND epoch = %s AND lease = %s "
+    "AND EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP)"
 )
-_ONE: Final = _MOVE + "SELECT number, %s, %s, %s FROM moved"  # noqa: S608 - both are constants
+_HELD: Final = f"WITH mine AS (SELECT number FROM turnwal_session WHERE {_ALLOWED} FOR UPDATE) "  # noqa: S608 - constant
+_MOVED: Final = f"WITH mine AS (UPDATE turnwal_session SET open_from = %s WHERE {_ALLOWED} RETURNING number) "  # noqa: S608 - as above
+_ONE: Final = "INSERT INTO turnwal_line (session, position, line) SELECT number, %s, %s FROM mine"
 """One line, the usual case: it takes half the time of an array of one."""
 _MANY: Final = (
-    _MOVE + "SELECT moved.number, new.position, new.seq, new.line FROM moved CROSS JOIN "  # noqa: S608 - as above
-    "unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS new (position, seq, line)"
+    "INSERT INTO turnwal_line (session, position, line) SELECT mine.number, new.position, new.line "
+    "FROM mine CROSS JOIN unnest(%s::bigint[], %s::bytea[]) AS new (position, line)"
 )
-_INSERT: Final = (
-    "INSERT INTO turnwal_line (session, position, seq, line) "
-    "SELECT %s::bigint, new.position, new.seq, new.line "
-    "FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS new (position, seq, line)"
+_USUAL: Final = Prepared.of("turnwal_one", _HELD + _ONE, ("int8", "int8", "text", "text", "int8", "bytea"))
+_GATHERED: Final = (
+    "INSERT INTO turnwal_line (session, position, line) SELECT %s::bigint, new.position, new.line "
+    "FROM unnest(%s::bigint[], %s::bytea[]) AS new (position, line)"
 )
+_OPENED: Final = "UPDATE turnwal_session SET open_from = %s WHERE number = %s"
 _WHY: Final = (
-    "SELECT epoch, events, hash, lease, "
-    "EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
+    "SELECT epoch, lease, EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
     "FROM turnwal_session WHERE number = %s"
 )
 
 
-class End(NamedTuple):
-    """Where a session ends, and what is open there."""
+class Leased(NamedTuple):
+    """An append, and the lease under which it is made."""
 
-    head: Head
-    size: int
-    opened: int | None
-
-
-class Tail:
-    """The end of an owned session as its owner knows it; changed only by a commit."""
-
-    def __init__(self, head: Head, size: int, opened: int | None) -> None:
-        """Begin where the session ended when it was claimed."""
-        self.end = End(head, size, opened)
-
-
-class Work(NamedTuple):
-    """One append: whose, what, behind which head, and the head after it."""
-
-    number: int
-    session: str
-    epoch: int
+    work: Work
     lease: Lease
-    lines: Sequence[bytes]
-    after: Head
-    head: Head
-    tail: Tail
 
 
-def append_alone(link: Link, pending: Pending[Work]) -> None:
+def append_alone(link: Link, pending: Pending[Leased]) -> None:
     """Append in one round trip. Sets the error of what is refused; raises where the outcome is unknown."""
-    work = pending.work
-    statement, values, end = _statement(work, work.tail.end)
-    count = link.execute(statement, values).rowcount
+    work, lease = pending.work
+    try:
+        if len(work.lines) == 1 and work.opened == work.before:
+            written = link.write(_USUAL, _usual(work, lease))
+        else:
+            written = link.execute(*_statement(work, lease)).rowcount
+    except errors.UniqueViolation:
+        written = 0
     check_notices(link, work.session)
-    if count == len(work.lines):
-        work.tail.end = end
-    else:
-        pending.error = _refusal(link, work)
+    if written != len(work.lines):
+        pending.error = _refusal(link, work, lease)
 
 
-def append_together(link: Link, group: Sequence[Pending[Work]], subject: str) -> None:
+def append_together(link: Link, group: Sequence[Pending[Leased]], subject: str) -> None:
     """Append for many in one transaction of two round trips, one of them the commit."""
     try:
-        counts, ends = _insert_all(link, group)
+        with link.pipeline():
+            link.execute("BEGIN")
+            cursors = [link.execute(*_statement(*pending.work)) for pending in group]
+        written = [cursor.rowcount for cursor in cursors]
     except psycopg.Error:
         if link.pgconn.transaction_status != pq.TransactionStatus.INERROR:
             raise
         # the commit was not sent, so nothing is there; the one at fault is found by asking each
-        link.execute("ROLLBACK")
+        link.roll_back()
         _append_each(link, group, subject)
         return
     link.execute("COMMIT")
     check_notices(link, subject)
-    for pending, count, end in zip(group, counts, ends, strict=True):
-        if count == len(pending.work.lines):
-            pending.work.tail.end = end
-        else:
-            pending.error = _refusal(link, pending.work)
+    for pending, count in zip(group, written, strict=True):
+        if count != len(pending.work.work.lines):
+            pending.error = _refusal(link, *pending.work)
 
 
-def insert_lines(link: Link, number: int, rows: Sequence[tuple[int, int, bytes]]) -> None:
-    """Insert lines (position, seq, bytes) of a session that nobody sees yet."""
-    if rows:
-        places, seqs, lines = zip(*rows, strict=True)
-        link.execute(_INSERT, (number, list(places), list(seqs), list(lines)))
+def insert_whole(link: Link, key: bytes, id: bytes, session: str, gathered: Iterable[bytes]) -> bool:
+    """Insert a whole history, each line with its newline, in one transaction; False where its id is taken."""
+    link.notices.clear()
+    link.execute("BEGIN")
+    made = link.execute(f"{MAKE} RETURNING number", (key, id)).fetchone()
+    if made is None:
+        link.roll_back()
+        return False
+    place, opened = 0, None
+    piece: list[Row] = []
+    size = 0
+    for row in gathered:
+        line = row[:-1]
+        opened = open_from((line,), opened)
+        piece.append((place, line))
+        place = end_of(place, len(line))
+        size += len(row)
+        if size >= READ_BYTES:
+            _insert(link, made[0], piece)
+            piece, size = [], 0
+    _insert(link, made[0], piece)
+    if opened is not None:
+        link.execute(_OPENED, (opened, made[0]))
+    link.execute("COMMIT")
+    check_notices(link, session)
+    return True
 
 
 def check_notices(link: Link, subject: str) -> None:
@@ -128,25 +137,13 @@ def check_notices(link: Link, subject: str) -> None:
         )
 
 
-def _insert_all(link: Link, group: Sequence[Pending[Work]]) -> tuple[list[int], list[End]]:
-    ends: list[End] = []
-    expected: dict[int, End] = {}
-    with link.pipeline():
-        link.execute("BEGIN")
-        cursors = []
-        for pending in group:
-            work = pending.work
-            before = expected.get(work.number, work.tail.end)
-            if before.head != work.after:
-                before = work.tail.end
-            statement, values, end = _statement(work, before)
-            expected[work.number] = end
-            ends.append(end)
-            cursors.append(link.execute(statement, values))
-    return [cursor.rowcount for cursor in cursors], ends
+def _insert(link: Link, number: int, rows: Sequence[Row]) -> None:
+    if rows:
+        places, lines = zip(*rows, strict=True)
+        link.execute(_GATHERED, (number, list(places), list(lines)))
 
 
-def _append_each(link: Link, group: Sequence[Pending[Work]], subject: str) -> None:
+def _append_each(link: Link, group: Sequence[Pending[Leased]], subject: str) -> None:
     for pending in group:
         try:
             append_alone(link, pending)
@@ -158,36 +155,35 @@ def _append_each(link: Link, group: Sequence[Pending[Work]], subject: str) -> No
             pending.error = error
 
 
-def _statement(work: Work, before: End) -> tuple[str, tuple[object, ...], End]:
-    places, size = [], before.size
-    for line in work.lines:
-        places.append(size)
-        size += len(line) + 1
-    end = End(work.head, size, open_from(work.lines, before.opened))
-    seqs = list(range(work.head.count - len(work.lines), work.head.count))
-    moved = (work.head.count, work.head.hash, size, end.opened)
-    where = (work.number, work.epoch, work.after.count, work.after.hash, work.lease.id, work.lease.id)
-    if len(seqs) == 1:
-        return _ONE, (*moved, *where, places[0], seqs[0], bytes(work.lines[0])), end
-    return _MANY, (*moved, *where, places, seqs, [bytes(line) for line in work.lines]), end
+def _usual(work: Work, lease: Lease) -> tuple[bytes, ...]:
+    """The values of `_USUAL`, as the server wants them."""
+    name = lease.id.encode()
+    number, epoch, place = (value.to_bytes(8, "big") for value in (work.number, work.epoch, work.places[0]))
+    return number, epoch, name, name, place, work.lines[0]
 
 
-def _refusal(link: Link, work: Work) -> OwnershipLost:
-    """Why nothing was written: somebody else came, the lease expired, or the head is another."""
-    row = link.execute(_WHY, (work.lease.id, work.number)).fetchone()
+def _statement(work: Work, lease: Lease) -> tuple[str, tuple[object, ...]]:
+    allowed: tuple[object, ...] = (work.number, work.epoch, lease.id, lease.id)
+    mine = _HELD
+    if work.opened != work.before:
+        mine, allowed = _MOVED, (work.opened, *allowed)
+    if len(work.lines) == 1:
+        return mine + _ONE, (*allowed, work.places[0], work.lines[0])
+    return mine + _MANY, (*allowed, work.places, work.lines)
+
+
+def _refusal(link: Link, work: Work, lease: Lease) -> OwnershipLost:
+    """Why nothing was written: somebody else came, the lease expired, or a line stands there."""
+    row = link.execute(_WHY, (lease.id, work.number)).fetchone()
     if row is None:
-        reason = "the session is not there any more"
-    else:
-        epoch, events, digest, lease, alive = row
-        if (epoch, lease) != (work.epoch, work.lease.id):
-            reason = f"another owner came since (epoch {epoch}, this one is {work.epoch})"
-        elif not alive:
-            work.lease.lost = True
-            reason = "the lease of this process expired"
-        else:
-            try:
-                check_head(work.after, Head(events, digest), session=work.session)
-            except OwnershipLost as lost:
-                return lost
-            reason = "the session changed while it was written"
-    return OwnershipLost(reason, action="append", subject=work.session, hint="open the session anew")
+        return work.refused(None)
+    epoch, held, alive = row
+    if epoch == work.epoch and (held != lease.id or not alive):
+        lease.lost = lease.lost or not alive
+        return OwnershipLost(
+            "the lease of this process expired",
+            action="append",
+            subject=work.session,
+            hint="open the session anew",
+        )
+    return work.refused(epoch)

@@ -2,7 +2,6 @@
 
 Promises:
 - No wait is longer than the patience that was given, also where the server or the network says nothing at all.
-- What the server says becomes an error of ours with a hint; no password is in it.
 - A connection on which something failed is closed and not used again; one that the server closed while it lay idle is
   noticed before anything is sent on it.
 
@@ -10,38 +9,47 @@ Does not: share a connection with a forked child, or say anything twice by itsel
 """
 
 import os
+import re
 import select
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from itertools import count
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors, pq
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
-from turnwal.core.errors import InvalidStoreUrl, StoreError, StoreFailed, StoreFull, StoreUnsupported
+from turnwal.core.errors import InvalidStoreUrl, StoreFailed
+from turnwal.store.postgres_errors import TooSlow, Translated
 
 T = TypeVar("T")
 
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
 
-_ANSWER_TO: Final = (
-    ("password authentication failed", "check the user and the password of the URL"),
-    ("no password supplied", "give the password in the URL, in PGPASSWORD or in a password file"),
-    ("does not exist", "check the names of the user and of the database in the URL"),
-    ("timeout", "the server does not answer: check the host, the port and the network between"),
-)
-
 _kept_from_parent: Final[list[object]] = []
 """Connections that a forked child inherited: closing them would end the parent's."""
 
 
-class TooSlow(psycopg.OperationalError):
-    """The server did not answer in the time that it was given."""
+class Prepared(NamedTuple):
+    """A statement that is prepared on each connection that uses it; its values go over in binary form."""
+
+    name: bytes
+    text: bytes
+    types: tuple[int, ...]
+    formats: tuple[pq.Format, ...]
+
+    @classmethod
+    def of(cls, name: str, statement: str, types: Sequence[str]) -> "Prepared":
+        """The statement of a text with `%s` for each value, of these types."""
+        number = count(1)
+        text = re.sub("%s", lambda _: f"${next(number)}", statement)
+        oids = tuple(psycopg.postgres.types[type].oid for type in types)
+        return cls(name.encode(), text.encode(), oids, (pq.Format.BINARY,) * len(oids))
 
 
 class Link(psycopg.Connection[tuple[Any, ...]]):
@@ -49,6 +57,68 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
     patience: float = 10.0
     notices: list[str]
+
+    def prepare_to_work(self, patience: float) -> None:
+        """Begin to be patient, and to keep notices; once, after the connection is made."""
+        self.patience = patience
+        notices: list[str] = []
+        self.notices = notices
+        self.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+        self._known: set[bytes] = set()
+        self._heard = select.poll()
+        self._heard.register(self.fileno(), select.POLLIN)
+
+    def is_quiet(self) -> bool:
+        """Whether it is open and the server said nothing since the last answer: what it says then is goodbye."""
+        return not self.closed and not self._heard.poll(0)
+
+    def write(self, statement: Prepared, values: Sequence[bytes]) -> int:
+        """How many rows a statement wrote; it is prepared when it is first used here.
+
+        The driver's cursor does this too, for any statement and any value, and takes a quarter of a lone append.
+        Raises as `execute` does.
+        """
+        pgconn = self.pgconn
+        deadline = time.monotonic() + self.patience
+        if statement.name not in self._known:
+            pgconn.send_prepare(statement.name, statement.text, statement.types)
+            self._answer(deadline)
+            self._known.add(statement.name)
+        pgconn.send_query_prepared(statement.name, values, statement.formats)
+        return self._answer(deadline).command_tuples or 0
+
+    def roll_back(self) -> None:
+        """End the transaction with nothing of it done."""
+        self.execute("ROLLBACK")
+        # the driver deallocates everything then, ours too
+        self._known.clear()
+
+    def _answer(self, deadline: float) -> pq.abc.PGresult:
+        """The answer to what was sent, to its end."""
+        pgconn = self.pgconn
+        while pgconn.flush():
+            self._ready(select.POLLIN | select.POLLOUT, deadline)
+            pgconn.consume_input()
+        found: list[pq.abc.PGresult] = []
+        while True:
+            while pgconn.is_busy():
+                if not self._heard.poll(max(deadline - time.monotonic(), 0) * 1000):
+                    raise TooSlow("the server did not answer in time")
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:
+                break
+            found.append(result)
+        if not found or found[-1].status != pq.ExecStatus.COMMAND_OK:
+            raise errors.error_from_result(found[-1]) if found else psycopg.OperationalError("no answer")
+        return found[-1]
+
+    def _ready(self, events: int, deadline: float) -> None:
+        """Wait until the socket takes more, or has something to say."""
+        poller = select.poll()
+        poller.register(self.fileno(), events)
+        if not poller.poll(max(deadline - time.monotonic(), 0) * 1000):
+            raise TooSlow("the server did not take what was sent in time")
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
@@ -78,10 +148,7 @@ class Links:
                 connect_timeout=int(asked) if asked else _whole(self._patience),
             )
             try:
-                link.patience = self._patience
-                notices: list[str] = []
-                link.notices = notices
-                link.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+                link.prepare_to_work(self._patience)
                 link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
                 # a cancelled wait for a standby is told as a warning, and must not be kept from us
                 link.execute("SET client_min_messages = notice")
@@ -138,55 +205,10 @@ class Links:
                 link = self._idle.pop()
             except IndexError:
                 return None
-            if _is_quiet(link):
+            if link.is_quiet():
                 return link
             link.close()
         return None
-
-
-class Translated:
-    """A block in which what psycopg raises becomes an error of ours."""
-
-    def __init__(self, action: str, subject: str) -> None:
-        """Name what is attempted, and where."""
-        self._action = action
-        self._subject = subject
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Raise `StoreFull`, `StoreUnsupported` or `StoreFailed` for an error of psycopg."""
-        if isinstance(error, psycopg.Error):
-            raise failure(error, self._action, self._subject) from error
-
-
-def failure(error: psycopg.Error, action: str, subject: str) -> StoreError:
-    """The error of ours for one of psycopg."""
-    reason = " ".join(str(error).split()) or type(error).__name__
-    kind: type[StoreError] = StoreFailed
-    match error:
-        case errors.DiskFull():
-            kind, hint = StoreFull, "make room on the server, then open the session again"
-        case errors.UndefinedTable() | errors.InvalidSchemaName():
-            hint = "make the tables with `turnwal migrate --store URL`, and check the search_path of the role"
-        case errors.InsufficientPrivilege():
-            hint = "grant the role what docs/postgres.md lists"
-        case errors.ReadOnlySqlTransaction():
-            hint = "this server takes no writes (a hot standby, or read-only): name the primary"
-        case errors.QueryCanceled() | TooSlow():
-            hint = "the server is slow or waits for a standby; open the session anew to see what is there"
-        case errors.FeatureNotSupported() | errors.SyntaxError():
-            kind, hint = StoreUnsupported, "the server is none that docs/postgres.md lists"
-        case errors.TooManyConnections():
-            hint = "raise max_connections, or share one store in each process"
-        case psycopg.OperationalError() if action == "connect":
-            hint = next(
-                (told for part, told in _ANSWER_TO if part in reason), "is the server up, and is this its address?"
-            )
-        case _:
-            hint = "look at the log of the server; open the session anew to see what is there"
-    return kind(reason, action=action, subject=subject, hint=hint)
 
 
 def subject_of(dsn: str) -> str:
@@ -232,15 +254,6 @@ def _bounded(gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any
     except StopIteration as end:
         value: T = end.value
         return value
-
-
-def _is_quiet(link: Link) -> bool:
-    """Whether an idle connection is open and the server said nothing on it: what it says there is goodbye."""
-    if link.closed:
-        return False
-    poll = select.poll()
-    poll.register(link.fileno(), select.POLLIN)
-    return not poll.poll(0)
 
 
 def _whole(seconds: float) -> int:

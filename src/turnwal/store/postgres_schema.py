@@ -40,16 +40,12 @@ _DDL: Final = (
          epoch BIGINT NOT NULL DEFAULT 0,
          lease TEXT,
          owner TEXT NOT NULL DEFAULT '',
-         events BIGINT NOT NULL DEFAULT 0,
-         hash TEXT NOT NULL,
-         size BIGINT NOT NULL DEFAULT 0,
          open_from BIGINT
        )""",
     "CREATE INDEX turnwal_session_interrupted ON turnwal_session (key) WHERE open_from IS NOT NULL",
     """CREATE TABLE turnwal_line (
          session BIGINT NOT NULL,
          position BIGINT NOT NULL,
-         seq BIGINT NOT NULL,
          line BYTEA NOT NULL,
          PRIMARY KEY (session, position)
        )""",
@@ -117,6 +113,6 @@ def _make(link: Link) -> bool:
         link.execute("INSERT INTO turnwal_schema (version) VALUES (%s)", (SCHEMA,))
         link.execute("COMMIT")
     except _MADE_BY_ANOTHER:
-        link.execute("ROLLBACK")
+        link.roll_back()
         return False
     return True

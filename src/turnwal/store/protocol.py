@@ -136,8 +136,9 @@ class Store(Protocol):
         exactly what it was told is durable. After a gap reading ends. With `past_damage` a gap is told piece by piece:
         a `Gap` wherever the chain breaks (of length 0 where no bytes stand between two lines; its `readable` counts
         the records behind it, its `after` is the readable line before it), and every readable line as a record that
-        is not sound. Raises `SessionNotFound`, `DamagedStart` when the first line is unreadable, `TooNew`, and
-        `OverLimit` naming the offset of a line that is too long.
+        is not sound; an unreadable first line is a gap too then, behind seq -1. Raises `SessionNotFound`,
+        `DamagedStart` when the first line is unreadable and `past_damage` was not asked for, `TooNew`, and `OverLimit`
+        naming the offset of a line that is too long.
         """
         ...
 

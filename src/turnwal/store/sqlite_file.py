@@ -53,9 +53,6 @@ CREATE TABLE session (
   id BLOB NOT NULL UNIQUE,
   epoch INTEGER NOT NULL DEFAULT 0,
   owner TEXT NOT NULL DEFAULT '',
-  events INTEGER NOT NULL DEFAULT 0,
-  hash TEXT NOT NULL,
-  size INTEGER NOT NULL DEFAULT 0,
   open_from INTEGER
 ) STRICT;
 CREATE INDEX session_open ON session (id) WHERE open_from IS NOT NULL;

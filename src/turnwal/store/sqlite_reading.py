@@ -3,20 +3,20 @@
 Promises:
 - A reader never checkpoints, so it never deletes the `-wal` of a live writer.
 - Between two calls no transaction is open: nobody is held up, and the next call sees what was committed since.
-- Once the path names another file, that one is read.
+- Once the path, or that of the `-wal`, names another file, that one is read.
 
 Does not: hold more than about a megabyte of lines at a time.
 """
 
-import os
 import threading
 from typing import Any
 
 import apsw
 
+from turnwal.core.errors import StoreFailed
 from turnwal.core.limits import READ_BYTES
 from turnwal.store import forks
-from turnwal.store.disk import Disk
+from turnwal.store.inodes import Inode, Names
 from turnwal.store.sqlite_errors import failure
 from turnwal.store.sqlite_file import connect_to_read
 
@@ -24,13 +24,13 @@ from turnwal.store.sqlite_file import connect_to_read
 class Reader:
     """The read-only connection of a store, opened when it is needed."""
 
-    def __init__(self, path: str, disk: Disk) -> None:
+    def __init__(self, path: str) -> None:
         """Stand for the file at a path."""
         self._path = path
-        self._disk = disk
+        self._names = Names(path, f"{path}-wal")
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
-        self._inode: tuple[int, int] | None = None
+        self._inodes: list[Inode | None] = []
         forks.enter(self)
 
     def rows(self, statement: str, values: tuple[object, ...], action: str = "read") -> list[Any]:
@@ -75,11 +75,14 @@ class Reader:
         self._mutex.release()
 
     def _current(self) -> apsw.Connection | None:
-        status: os.stat_result | None = self._disk.status_of(self._path)
-        inode = None if status is None else (status.st_dev, status.st_ino)
-        if self._connection is not None and inode == self._inode:
+        try:
+            inodes = self._names.inodes()
+        except OSError as error:
+            hint = "check the mode of the directory"
+            raise StoreFailed(str(error.strerror), action="inspect", subject=self._path, hint=hint) from error
+        if self._connection is not None and inodes == self._inodes:
             return self._connection
         self.close()
-        self._inode = inode
+        self._inodes = inodes
         self._connection = connect_to_read(self._path)
         return self._connection

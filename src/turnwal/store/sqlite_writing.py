@@ -23,7 +23,7 @@ import apsw
 from turnwal.core.errors import OwnershipLost, StoreFailed
 from turnwal.store import forks
 from turnwal.store.disk import Disk
-from turnwal.store.inodes import Inode, inode_of
+from turnwal.store.inodes import Inode, Names
 from turnwal.store.sqlite_errors import failure
 from turnwal.store.sqlite_file import connect_to_write
 
@@ -32,8 +32,6 @@ T = TypeVar("T")
 _CLOSING_MS: Final = 100
 """How long a clean close waits for readers, to leave the `-wal` empty."""
 
-_Identity = tuple[Inode | None, Inode | None]
-
 
 class Writer:
     """The writing connection of a store, opened when it is needed."""
@@ -41,11 +39,11 @@ class Writer:
     def __init__(self, path: str, disk: Disk) -> None:
         """Stand for the file at a path, which the first transaction makes."""
         self._path = path
-        self._wal = f"{path}-wal"
+        self._names = Names(path, f"{path}-wal")
         self._disk = disk
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
-        self._identity: _Identity = (None, None)
+        self._identity: list[Inode | None] = [None, None]
         self._pid = os.getpid()
         forks.enter(self)
 
@@ -61,13 +59,22 @@ class Writer:
 
     def run(self, action: str, body: Callable[[apsw.Connection], T]) -> T:
         """Return what a body comes to inside one transaction, once that is durable; whatever it raises undoes it."""
+
+        def whole(connection: apsw.Connection) -> T:
+            connection.execute("BEGIN IMMEDIATE")
+            result = body(connection)
+            connection.execute("COMMIT")
+            return result
+
+        return self.run_alone(action, whole)
+
+    def run_alone(self, action: str, body: Callable[[apsw.Connection], T]) -> T:
+        """As `run`, for a body that writes with one statement, which is a transaction by itself and costs less."""
         self.check_process()
         with self._mutex:
             connection = self._opened()
             try:
-                connection.execute("BEGIN IMMEDIATE")
                 result = body(connection)
-                connection.execute("COMMIT")
                 self._check_identity(action)
             except apsw.Error as error:
                 # none is left where a fork in the middle, by a signal handler, closed it
@@ -112,9 +119,9 @@ class Writer:
             self._disk.sync_directory(os.path.dirname(self._path))
         return self._connection
 
-    def _found(self) -> _Identity:
+    def _found(self) -> list[Inode | None]:
         try:
-            return inode_of(self._path), inode_of(self._wal)
+            return self._names.inodes()
         except OSError as error:
             hint = "check the mode of the directory"
             raise StoreFailed(str(error.strerror), action="inspect", subject=self._path, hint=hint) from error
@@ -142,10 +149,9 @@ class Writer:
             return
         try:
             found = self._found()
-            if found[0] != self._identity[0]:
-                # SQLite does not do it at the close of a file that was moved
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
             if found != self._identity:
+                # SQLite does not do it at the close of a file that was moved, nor while a reader has it open
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
                 keep = ctypes.c_int(1)
                 connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
         except (apsw.Error, StoreFailed):

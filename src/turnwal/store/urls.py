@@ -6,7 +6,8 @@
     sqlite:agents.db            one SQLite file
     postgresql://host/database  a PostgreSQL database
 
-Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name.
+Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name. No
+password of a URL is in a message, however wrong the URL is.
 Does not: touch the disk, beyond looking whether a path is a file.
 """
 
@@ -29,6 +30,9 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH, postgresql://… or memory:"
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+_PASSWORDS: Final = (re.compile(r"(//[^/:@?]*:).*@"), re.compile(r"([?&](?:ssl)?password=)[^&]*"))
+"""Where passwords stand in a URL: behind a user, up to the last @, since what is not encoded may hold any character."""
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
@@ -61,7 +65,14 @@ def migrate_store(url: str) -> bool:
         from turnwal.store.postgres_schema import migrate  # noqa: PLC0415 - only who uses it pays for the driver
     except ImportError as error:
         raise _no_driver(error) from error
-    return migrate(f"postgresql:{match[2]}")
+    return migrate(_dsn(match[2]))
+
+
+def shown(url: str) -> str:
+    """A URL as it may be printed: without its passwords."""
+    for password in _PASSWORDS:
+        url = password.sub(r"\1…@" if password is _PASSWORDS[0] else r"\1…", url)
+    return url
 
 
 def _text(url: object) -> str:
@@ -105,7 +116,11 @@ def _path_of(url: str, rest: str) -> str:
     else:
         host, slash, path = rest[2:].partition("/")
         if host not in ("", "localhost"):
-            raise _invalid(url, f"it names the machine {host!r}", "file:PATH is relative, file:///PATH is absolute")
+            raise _invalid(
+                url,
+                f"it names the machine {host.rpartition('@')[2]!r}",
+                "file:PATH is relative, file:///PATH is absolute",
+            )
         path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path)))
     if not path or "\0" in path:
         raise _invalid(url, "it names no path")
@@ -120,11 +135,20 @@ def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 def _postgres(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
     del url
+    dsn = _dsn(rest or "")
     try:
         from turnwal.store.postgres import PostgresStore  # noqa: PLC0415 - only who uses it pays for the driver
     except ImportError as error:
         raise _no_driver(error) from error
-    return PostgresStore(f"postgresql:{rest}", **options)
+    return PostgresStore(dsn, **options)
+
+
+def _dsn(rest: str) -> str:
+    """What the driver is given. It would take half a password for the host, and print it, where an @ is not encoded."""
+    if re.search(r"//[^?]*[@/][^?]*@", rest):
+        hint = "write %40 for @ and %2F for / in the user, the password and the name of the database"
+        raise InvalidStoreUrl("an @ or / in it is not encoded", action="open", subject="postgresql:", hint=hint)
+    return f"postgresql:{rest}"
 
 
 def _no_driver(error: ImportError) -> StoreUnsupported:
@@ -147,4 +171,4 @@ _FACTORIES: Final[Mapping[str, Callable[[str, str | None, Mapping[str, Any]], St
 
 
 def _invalid(url: object, reason: str, hint: str = _FORMS) -> InvalidStoreUrl:
-    return InvalidStoreUrl(reason, action="open", subject=f"{url!r:.200}", hint=hint)
+    return InvalidStoreUrl(reason, action="open", subject=shown(repr(url))[:200], hint=shown(hint))

@@ -232,6 +232,8 @@ class _Call:
     """asked, dispatched, waiting, granted, answered"""
     attempt: int = 1
     attempt_open: bool = False
+    question: int | None = None
+    """Seq of its open question."""
     lost: bool = False
     """Its result is synthetic, so it may be attempted again."""
 
@@ -256,7 +258,9 @@ def _hints(calls: list[_Call]) -> list[dict[str, Any]]:
     """How a boundary names calls."""
     calls.sort(key=lambda call: tuple(map(int, call.key.split("."))))
     return [
-        {"call": call.key, "id": call.id, "name": call.name} | ({} if call.run == "main" else {"run": call.run})
+        {"call": call.key, "id": call.id, "name": call.name}
+        | ({} if call.run == "main" else {"run": call.run})
+        | ({} if call.question is None else {"question": call.question})
         for call in calls
     ]
 
@@ -398,7 +402,7 @@ class _Session:
 
     def suspend(self, call: _Call) -> None:
         about = {"call": call.key, "id": call.id}
-        self.write("approval_request", about | {"question": "Really?"}, call.run)
+        call.question = self.write("approval_request", about | {"question": "Really?"}, call.run)
         self.write("tool_suspended", about, call.run)
         call.state = "waiting"
 
@@ -417,6 +421,7 @@ class _Session:
         granted = self.draw(st.booleans())
         decision = "granted" if granted else "denied"
         self.write("approval_response", {"call": call.key, "id": call.id, "decision": decision, "by": "ada"}, call.run)
+        call.question = None
         if granted:
             call.state = "granted"
         else:

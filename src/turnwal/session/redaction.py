@@ -1,0 +1,81 @@
+"""What an application's `redact` may change: content, never what the history hangs together by (F37).
+
+Promises:
+- Keys, ids, numbers and what boundaries say are recorded as they are, whatever the function returns.
+- Arguments that are not recorded as the model wrote them are marked, so that no later process takes them for the
+  model's.
+- A reply is recorded with the calls that the model asked for, or refused.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from turnwal.core.errors import Refused
+from turnwal.core.types import TYPES, is_application_type
+from turnwal.core.values import arguments_of, asking_parts, id_of, is_synthetic, name_of
+
+_CONTENT: Final = frozenset(
+    {"arguments", "metadata", "text", "label", "cwd", "provider", "model", "response_id", "stop", "usage"}
+)
+"""The known fields of core types that say something of the application's; fields that no type knows do so too."""
+
+_OURS: Final = frozenset({"replace", "keyed", "hints_from"})
+"""What is ours besides the known fields."""
+
+
+class Redaction:
+    """What is recorded of an event's data."""
+
+    def __init__(self, redact: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Stand before the application's function."""
+        self._redact = redact
+
+    def __call__(self, type: str, data: Mapping[str, Any]) -> Any:
+        """Return what is recorded; the data given is left alone.
+
+        Raises `Refused` where another call would be recorded than the one that the model asked for, and whatever the
+        application's function raises.
+        """
+        changed: Any = self._redact(deepcopy(dict(data)))
+        if is_application_type(type):
+            return changed
+        if type == "assistant_message":
+            changed = _marked(data, changed)
+        elif type == "tool_call" and isinstance(changed, dict) and arguments_of(changed) != arguments_of(data):
+            changed |= {"redacted": True}
+        return _with_ours(type, data, changed) if isinstance(changed, dict) else changed
+
+
+def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+    """What was changed, with our fields as they were, in the order they had."""
+    ours = _OURS | (TYPES.get(type, {}).keys() - _CONTENT)
+    if is_synthetic(data):
+        ours |= {"metadata"}
+    kept = {name: data[name] if name in ours else changed[name] for name in data if name in ours or name in changed}
+    return kept | {name: value for name, value in changed.items() if name not in kept and name not in ours}
+
+
+def _marked(message: Mapping[str, Any], changed: object) -> dict[str, Any]:
+    """A changed reply with a mark on each call whose arguments are not what the model wrote."""
+    if not isinstance(changed, dict) or _asked_for(changed) != _asked_for(message):
+        raise Refused(
+            "redaction changes which calls the reply asks for",
+            action="record",
+            subject="assistant_message",
+            hint="let `redact` keep the parts, and the type, id and name of each call",
+        )
+    plain = dict(asking_parts(message))
+    marked = {
+        index: {**part, "redacted": True}
+        for index, part in asking_parts(changed)
+        if arguments_of(part) != arguments_of(plain[index])
+    }
+    if not marked:
+        return changed
+    return changed | {"parts": [marked.get(index, part) for index, part in enumerate(changed["parts"])]}
+
+
+def _asked_for(message: Mapping[str, Any]) -> dict[int, tuple[str, str | None]]:
+    """Id and name of each call that a reply asks for, by the part's index."""
+    return {index: (id_of(part), name_of(part)) for index, part in asking_parts(message)}

@@ -1,0 +1,73 @@
+"""What is asked of a SQLite file, each question answered from an index.
+
+Promises: sessions, and the lines of one from any byte on, without looking at others; a few at a time, so that nobody is
+held up and memory is bounded. A session's size is that of its lines: there is no second account of it to be wrong.
+
+Does not: keep a snapshot over several reads. What was committed between two of them is seen where it is asked for.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from turnwal.store.protocol import Record
+from turnwal.store.rows import ROWS, Row, bytes_of, newest_records
+from turnwal.store.sqlite_reading import Reader
+
+FIND: Final = (
+    "SELECT number, coalesce((SELECT position + length(line) + 1 FROM line WHERE session = number "
+    "ORDER BY position DESC LIMIT 1), 0), owner FROM session WHERE id = ?"
+)
+LINES: Final = (
+    "SELECT position, line FROM line WHERE session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"
+)
+NEWEST: Final = "SELECT position, line FROM line WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?"
+IDS: Final = "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT ?"
+INTERRUPTED: Final = "SELECT id FROM session WHERE open_from IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
+
+_LINE_AT: Final = "SELECT max(position) FROM line WHERE session = ? AND position <= ?"
+
+
+class Found(NamedTuple):
+    """A session of the file."""
+
+    number: int
+    size: int
+    owner: str
+    """What its last owner said of itself."""
+
+
+def find(reader: Reader, name: bytes) -> Found | None:
+    """A session by its id, None when it is absent."""
+    rows = reader.rows(FIND, (name,))
+    return Found(*rows[0]) if rows else None
+
+
+def chunks(reader: Reader, found: Found, start: int) -> Iterator[bytes]:
+    """The bytes of a session from `start` to the size that was found."""
+    return bytes_of(_rows(reader, found, start), start, found.size)
+
+
+def newest(reader: Reader, found: Found) -> Iterator[Record | None]:
+    """The lines of a session from the newest to the oldest."""
+    return newest_records(lambda before, count: reader.rows(NEWEST, (found.number, before, count)), found.size)
+
+
+def names(reader: Reader, statement: str) -> Iterator[str]:
+    """Ids, sorted: of all sessions (`IDS`) or of those that may have something open (`INTERRUPTED`)."""
+    last = b""
+    while rows := reader.rows(statement, (last, ROWS), "list"):
+        for (name,) in rows:
+            yield name.decode("utf-8", "surrogatepass")
+        last = rows[-1][0]
+
+
+def _rows(reader: Reader, found: Found, start: int) -> Iterator[Row]:
+    if start:
+        ((place,),) = reader.rows(_LINE_AT, (found.number, start)) or [(None,)]
+        start = start if place is None else place
+    while start < found.size:
+        rows = reader.rows(LINES, (found.number, start, found.size, ROWS))
+        if not rows:
+            return
+        yield from rows
+        start = rows[-1][0] + 1

@@ -1,0 +1,144 @@
+"""Looking at a live or stored session: everything of one moment, or word that something is lost."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnwal
+from tests.session.helpers import TOOLS, asks, reply, results, says
+from turnwal.core.errors import Damaged
+from turnwal.session.session import Session
+from turnwal.session.sessions import Sessions
+from turnwal.store.file import FileStore
+from turnwal.store.memory import MemoryStore
+
+
+def note(session: Session, text: str) -> None:
+    session.append("user_message", {"parts": [says(text)]})
+
+
+def texts(session: Session) -> list[str]:
+    return [event.data["parts"][0]["content"] for event in session.surface()]
+
+
+def test_the_surface_misses_nothing_that_becomes_durable_while_it_is_read(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sessions.session("s") as session:
+        note(session, "0")
+        session.flush()
+        note(session, "1")
+        note(session, "2")
+        journal = session._journal
+        assert journal is not None
+        append, read = journal._claim.append, sessions.store.read
+        entered, go_on = threading.Event(), threading.Event()
+
+        def slow_append(*arguments: Any) -> None:
+            entered.set()
+            assert go_on.wait(30)
+            append(*arguments)
+
+        def read_before_it(*arguments: Any, **options: Any) -> Any:
+            items = list(read(*arguments, **options))
+            go_on.set()
+            while journal.durable != journal.head:
+                pass
+            return iter(items)
+
+        monkeypatch.setattr(journal._claim, "append", slow_append)
+        barrier = threading.Thread(target=session.flush)
+        barrier.start()
+        assert entered.wait(30)
+        with monkeypatch.context() as patch:
+            patch.setattr(sessions.store, "read", read_before_it)
+            assert texts(session) == ["0", "1", "2"]
+        barrier.join()
+        note(session, "3")
+        assert texts(session) == ["0", "1", "2", "3"]
+
+
+def with_old_damage(root: Path) -> Sessions:
+    """A session of three closed turns; a line of the first has lost a byte."""
+    sessions = Sessions(FileStore(root))
+    with sessions.session("s") as session:
+        for n in range(3):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                step.run(step.assistant(reply(asks("pay", order=n))), TOOLS)
+    path = root / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    lines[6] = lines[6][:40] + b"\0" + lines[6][41:]
+    path.write_bytes(b"\n".join(lines))
+    return sessions
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        list,
+        lambda session: list(session.events(since=12)),
+        lambda session: session.surface(),
+        lambda session: session.surface("4.0"),
+        turnwal.plan,
+        turnwal.interrupted,
+        turnwal.open_turns,
+        lambda session: session.append("user_message", {"parts": [], "replace": [2, 2]}),
+    ],
+)
+def test_f18_a_live_session_says_so_where_something_old_is_lost(tmp_path: Path, look: Callable[[Session], Any]) -> None:
+    with with_old_damage(tmp_path).session("s") as session:
+        for _ in range(2):
+            with pytest.raises(Damaged, match="line 7"):
+                look(session)
+        # what is open is sound, so the session goes on, and calls behind the damage are found
+        with session.turn(user="more") as turn, turn.step() as step:
+            (result,) = step.run(step.assistant(reply(asks("pay", order=9))), TOOLS)
+        assert not result.data["is_error"]
+        assert session.call("12.0").answered
+
+
+def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
+    view = with_old_damage(tmp_path).inspect("s")
+    assert not view.plan
+    with pytest.raises(Damaged, match="line 7"):
+        list(view)
+    with pytest.raises(Damaged, match="line 7"):
+        view.surface()
+
+
+def test_a_view_is_of_one_moment(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        (call,) = step.assistant(reply(asks("pay")))
+        call.dispatch()
+        view = sessions.inspect("s")
+        before = list(view)
+        call.result("paid")
+        assert list(view) == before
+        assert [event.seq for event in before] == list(range(len(before)))
+        assert len(results(before)) == 1
+        assert not turnwal.plan(before)
+
+
+def test_a_view_of_a_torn_tail_stays_what_it_was_when_the_next_owner_has_covered_it(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        note(session, "0")
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"seq":2,"pr')
+    view = sessions.inspect("s")
+    before = list(view)
+    assert [event.type for event in before][-1] == "damage"
+    with sessions.session("s") as session:
+        note(session, "1")
+    assert list(view) == before
+
+
+def test_a_closed_session_still_reads_what_it_wrote() -> None:
+    sessions = Sessions(MemoryStore())
+    session = sessions.session("s").open()
+    note(session, "0")
+    session.close()
+    assert [event.type for event in session] == ["session_start", "user_message"]

@@ -1,0 +1,58 @@
+"""What a batch says about what is open after it."""
+
+import json
+
+import pytest
+
+from tests.store.building import lines_of
+from turnwal.core.log import Log
+from turnwal.store.hints import open_from
+
+
+def log_with(*events: tuple[str, dict[str, object]]) -> list[bytes]:
+    log = Log()
+    log.append("session_start", {"id": "s", "format": 1})
+    for type, data in events:
+        log.append(type, data)
+    return lines_of(log)
+
+
+START = ("turn_start", {"turn": 1, "format": 1, "open": [1], "waiting": []})
+END = ("turn_end", {"turn": 1, "reason": "complete", "open": [], "waiting": []})
+MESSAGE = ("user_message", {"parts": [{"type": "text", "content": "hello"}]})
+
+
+def quoting(type: str) -> tuple[str, dict[str, object]]:
+    """A message that holds what looks like an event of a type."""
+    return "user_message", {"parts": [{"type": type, "open": [7]}]}
+
+
+@pytest.mark.parametrize(
+    ("events", "before", "expected"),
+    [
+        ([MESSAGE], None, None),
+        ([MESSAGE], 3, 3),
+        ([START, MESSAGE], None, 1),
+        ([START, MESSAGE, END], None, None),
+        ([START, MESSAGE, END], 0, None),
+        ([("turn_start", {"turn": 1})], None, 1),
+        ([("assistant_message", {"parts": []}), MESSAGE], None, 1),
+        ([("tool_call", {"id": "a", "name": "f", "arguments": "{}"})], None, 1),
+        ([quoting("tool_call"), quoting("turn_start"), quoting("turn_end")], None, None),
+        ([START, quoting("turn_end")], None, 1),
+    ],
+)
+def test_the_last_boundary_says_and_else_what_may_leave_something_open(
+    events: list[tuple[str, dict[str, object]]], before: int | None, expected: int | None
+) -> None:
+    assert open_from(log_with(*events), before) == expected
+
+
+@pytest.mark.parametrize(("event", "expected"), [(START, 1), (END, None)])
+def test_a_line_in_another_order_of_keys_says_the_same(
+    event: tuple[str, dict[str, object]], expected: int | None
+) -> None:
+    line = json.loads(log_with(event)[1])
+    for keys in (sorted(line), sorted(line, reverse=True)):
+        shuffled = json.dumps({key: line[key] for key in keys}, separators=(",", ":")).encode()
+        assert open_from([shuffled], 5) == expected
