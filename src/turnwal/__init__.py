@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from turnwal.core.errors import OutcomeUnknown, TurnwalError
     from turnwal.core.line import Event
-    from turnwal.core.log import Log
     from turnwal.core.recovery import interrupted, open_turns, plan, recover
     from turnwal.session.sessions import fork, open_store
     from turnwal.session.tools import tool
+    from turnwal.transcript.check import check
+    from turnwal.transcript.parsing import Log, parse
+    from turnwal.transcript.patching import patch
+    from turnwal.transcript.render import render
 
 __version__ = "0.1.0"
 
@@ -21,26 +24,34 @@ __all__ = [
     "Log",
     "OutcomeUnknown",
     "TurnwalError",
+    "check",
     "fork",
     "interrupted",
     "open_store",
     "open_turns",
+    "parse",
+    "patch",
     "plan",
     "recover",
+    "render",
     "tool",
 ]
 
 _HOMES = {
     "Event": "turnwal.core.line",
-    "Log": "turnwal.core.log",
+    "Log": "turnwal.transcript.parsing",
     "OutcomeUnknown": "turnwal.core.errors",
     "TurnwalError": "turnwal.core.errors",
+    "check": "turnwal.transcript.check",
     "fork": "turnwal.session.sessions",
     "interrupted": "turnwal.core.recovery",
     "open_store": "turnwal.session.sessions",
     "open_turns": "turnwal.core.recovery",
+    "parse": "turnwal.transcript.parsing",
+    "patch": "turnwal.transcript.patching",
     "plan": "turnwal.core.recovery",
     "recover": "turnwal.core.recovery",
+    "render": "turnwal.transcript.render",
     "tool": "turnwal.session.tools",
 }
 

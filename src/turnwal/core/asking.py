@@ -13,6 +13,7 @@ from turnwal.core.values import arguments_of, asking_parts, id_of, is_redacted, 
 def assistant_message(scan: State, event: Event, run: Run) -> None:
     """Take in what the message asks for."""
     turn = run.turn
+    run.shown = None  # the message takes the place of what was shown of it
     complete = event.data.get("complete") is not False
     earlier = earlier_parts(run, event.data, event.seq)
     moved = False

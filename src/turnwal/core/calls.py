@@ -170,6 +170,8 @@ class Run:
     """Unanswered calls of no open turn that are still known: waiting, granted, or named by key only."""
     known: dict[int, int] = field(default_factory=dict)
     """Every key of the run: 0, or a hash of the content of its result."""
+    shown: tuple[int, int] | None = None
+    """Seqs of the first and the last delta of a message that has not come."""
 
     @property
     def turn(self) -> Turn:

@@ -16,6 +16,7 @@ CODES: Final = {
     "duplicate_result": "a call that has a result got another",
     "nested_turn": "a turn started while another of its run was open",
     "orphan_result": "a result fits no call that could be answered there",
+    "partial_message": "text was shown while it streamed in, and no message took its place",
     "step_open_at_turn_end": "a turn ended while a step of it was open",
     "stray_step_end": "a step end closes no step",
     "stray_turn_end": "a turn end closes no turn",

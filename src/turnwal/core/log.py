@@ -9,7 +9,7 @@ Does not: read a clock. Without a time, an event repeats the time of the one bef
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from msgspec import UNSET
 
@@ -33,7 +33,7 @@ class Log:
         self._surfaces: dict[str, tuple[int, Surface]] = {}
 
     @classmethod
-    def read(cls, lines: Iterable[bytes]) -> "Log":
+    def read(cls, lines: Iterable[bytes]) -> Self:
         """Return the log of these lines. Raises `Damaged` at the first one that does not follow from those before."""
         log = cls()
         for number, line in enumerate(lines):

@@ -107,6 +107,7 @@ _HANDLERS: Final[Mapping[str, Callable[[Scan, Event, Run], None]]] = {
     "step_start": structure.step_start,
     "step_end": structure.step_end,
     "assistant_message": asking.assistant_message,
+    "assistant_delta": structure.assistant_delta,
     "tool_call": dispatching.tool_call,
     "tool_result": answering.tool_result,
     "tool_outcome": answering.tool_outcome,

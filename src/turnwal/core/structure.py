@@ -24,6 +24,7 @@ def turn_start(scan: State, event: Event, run: Run) -> None:
 
 def turn_end(scan: State, event: Event, run: Run) -> None:
     """Close the innermost open turn of its number, or the innermost; its unanswered calls leave the pairing."""
+    end_deltas(scan.findings, run)
     number = number_of(event.data, "turn")
     turn = next((turn for turn in reversed(run.turns) if number is None or turn.number == number), None)
     if turn is None:
@@ -48,8 +49,9 @@ def turn_end(scan: State, event: Event, run: Run) -> None:
     note_unrequested(scan.findings, turn, scan.first_seq)
 
 
-def step_start(_: State, event: Event, run: Run) -> None:
+def step_start(scan: State, event: Event, run: Run) -> None:
     """Open a step of the innermost open turn."""
+    end_deltas(scan.findings, run)
     if run.turns:
         dispatch = dispatch_of(event.data)
         turn = run.turns[-1]
@@ -59,6 +61,7 @@ def step_start(_: State, event: Event, run: Run) -> None:
 
 def step_end(scan: State, event: Event, run: Run) -> None:
     """Close the innermost open step of the innermost open turn."""
+    end_deltas(scan.findings, run)
     if not run.turns:
         return
     steps = run.turns[-1].steps
@@ -66,6 +69,25 @@ def step_end(scan: State, event: Event, run: Run) -> None:
         steps.pop().close()
     else:
         scan.findings.add("stray_step_end", (event.seq,), "no step of the innermost open turn is open")
+
+
+def assistant_delta(_: State, event: Event, run: Run) -> None:
+    """Take in text of a message that is still to come."""
+    run.shown = (event.seq if run.shown is None else run.shown[0], event.seq)
+
+
+def end_deltas(findings: Findings, run: Run) -> None:
+    """Note text that was shown and whose message did not come while its step was open."""
+    note_partial(findings, run)
+    run.shown = None
+
+
+def note_partial(findings: Findings, run: Run) -> None:
+    """Note text that was shown and whose message has not come."""
+    if run.shown is not None:
+        first, last = run.shown
+        message = "text was shown while it streamed in, and its message never came"
+        findings.add("partial_message", (first,) if first == last else (first, last), message)
 
 
 def note_dangling(findings: Findings, call: Call, where: str) -> None:

@@ -57,6 +57,14 @@ class Surface:
         self._events.insert(at, event)
         return at
 
+    def position(self, index: int) -> int:
+        """The seq whose place the visible event at an index has: its own, or that of what it replaces or completes."""
+        return self._positions[index]
+
+    def before(self, seq: int) -> int:
+        """The index of the last visible event whose position is not behind a seq; -1 where there is none."""
+        return bisect_right(self._positions, seq) - 1
+
     def within(self, first: int, last: int) -> list[Event]:
         """The visible events whose position lies between two seqs, both included."""
         return self._events[bisect_left(self._positions, first) : bisect_right(self._positions, last)]

@@ -171,7 +171,7 @@ def fork(session: "Session | Log", at: int, id: str = "") -> "Session | Log":
     """
     if isinstance(session, Log):
         check_boundary(session, at)
-        forked = Log.read(list(session.lines())[:at])
+        forked = type(session).read(list(session.lines())[:at])
         parent = session.events[0].data.get("id", "") if session.events[0].type == "session_start" else ""
         forked.append("session_fork", fork_data(id=id, nonce=secrets.token_hex(16), parent=parent, head=forked.head))
         return forked

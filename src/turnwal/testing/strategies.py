@@ -176,6 +176,7 @@ def foreign_row(last: int) -> st.SearchStrategy[Row]:
         "step_start": _maybe(turn=_NUMBERS, step=_NUMBERS, dispatch=_DISPATCH),
         "step_end": _maybe(step=_NUMBERS, outcome=st.sampled_from(["ok", "interrupted"])),
         "assistant_message": _maybe(parts=parts, complete=st.booleans(), completes=seqs),
+        "assistant_delta": _maybe(step=_NUMBERS, index=_NUMBERS, text=texts()),
         "user_message": _maybe(parts=said),
         "tool_call": st.builds(
             lambda one, two: one | two,
@@ -335,8 +336,11 @@ class _Session:
         turn.step = None
 
     def ask(self) -> None:
-        """One reply; with a first, incomplete version of it now and then."""
+        """One reply; with its text as it streamed in, and with a first, incomplete version of it, now and then."""
         turn = self.turn
+        if self.draw(st.integers(0, 5)) == 0:
+            for text in self.draw(st.sampled_from([["o"], ["o", "k\ud83d"], [""]])):
+                self.write("assistant_delta", {"step": turn.step, "index": 0, "text": text}, turn.run)
         count = self.draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
         ids = [self.draw(st.sampled_from(["a", "b", "call_0", "", "k"])) for _ in range(count)]
         parts: list[dict[str, Any]] = [{"type": "text", "content": "ok"}] if self.draw(st.booleans()) else []

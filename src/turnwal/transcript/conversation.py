@@ -50,7 +50,7 @@ class Conversation:
         """
         self._pairs = Pairs(run)
         self._outcomes = outcomes
-        self._partial = Partial() if partial else None
+        self._partial = Partial(self._pairs.surface) if partial else None
         self._messages: list[tuple[Message, ...]] = []
         """By index on the surface: what is shown there; a result is shown by its call."""
         self._seqs: list[int] = []
@@ -92,9 +92,9 @@ class Conversation:
             if not values.is_synthetic(event.data):
                 self._late[key] = event
                 self._touch(self._placed.get(key))
-        if self._partial is not None:
-            self._touch(self._partial.feed(event, len(pairs.surface) - 1))
         self._touch(changed)
+        if self._partial is not None:
+            self._touch(self._partial.feed(event, changed))
 
     def feed_all(self, events: Iterable[Event]) -> "Conversation":
         """Take events in, in order; returns the conversation itself."""
@@ -122,8 +122,7 @@ class Conversation:
         for index in range(start, len(surface)):
             message = self._message(index, surface[index])
             shown = () if message is None else (message,)
-            partial = None if self._partial is None else self._partial.after(index)
-            self._messages.append(shown if partial is None else (*shown, partial))
+            self._messages.append(shown if self._partial is None else (*shown, *self._partial.behind(index)))
         self._stale = len(self._messages)
         return start, self._messages
 
