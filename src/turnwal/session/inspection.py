@@ -13,6 +13,8 @@ from turnwal.core.rules import NOT_STARTED
 from turnwal.core.surface import Surface
 from turnwal.session.opening import Opening, check_start, damage_data, damaged, open_tail
 from turnwal.store.protocol import Gap, Store
+from turnwal.transcript.conversation import Outcomes, Waiting
+from turnwal.transcript.render import Rendering, render
 
 State = Literal["clean", "waiting", "open", "interrupted", "damaged", "empty", "too_new", "unreadable"]
 """What can be said of a session at a glance.
@@ -158,6 +160,19 @@ class Inspection:
             line, event = make(drafted)
             head = after(line, event)
             yield event
+
+    def render(
+        self,
+        target: str,
+        run: str = "main",
+        *,
+        model: str | None = None,
+        waiting: Waiting = "refuse",
+        outcomes: Outcomes = "note",
+        partial: bool = False,
+    ) -> Rendering:
+        """The request-ready messages of a run as they would be after recovery; the options are `turnwal.render`'s."""
+        return render(self, target, run, model=model, waiting=waiting, outcomes=outcomes, partial=partial)
 
     def surface(self, run: str = "main") -> list[Event]:
         """The events of a run that a model would see after recovery."""

@@ -5,6 +5,8 @@ Promises:
 - Arguments that are not recorded as the model wrote them are marked, so that no later process takes them for the
   model's.
 - A reply is recorded with the calls that the model asked for, or refused.
+- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says again
+  what was taken out.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +46,7 @@ class Redaction:
             changed = _marked(data, changed)
         elif type == "tool_call" and isinstance(changed, dict) and arguments_of(changed) != arguments_of(data):
             changed |= {"redacted": True}
-        return _with_ours(type, data, changed) if isinstance(changed, dict) else changed
+        return _with_ours(type, data, _without_copies(data, changed)) if isinstance(changed, dict) else changed
 
 
 def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
@@ -54,6 +56,24 @@ def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> d
         ours |= {"metadata"}
     kept = {name: data[name] if name in ours else changed[name] for name in data if name in ours or name in changed}
     return kept | {name: value for name, value in changed.items() if name not in kept and name not in ours}
+
+
+def _without_copies(data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+    """What was changed, without what is kept verbatim of what it was before."""
+    before, after = data.get("parts"), changed.get("parts")
+    if not isinstance(before, list) or not isinstance(after, list) or before == after:
+        return changed
+    kept = [part["native"] for part in before if isinstance(part, dict) and "native" in part]
+    parts = [
+        {name: value for name, value in part.items() if name != "native"}
+        if isinstance(part, dict) and part.get("native") in kept and part not in before
+        else part
+        for part in after
+    ]
+    whole = changed | {"parts": parts}
+    if "native" in whole and whole["native"] == data.get("native"):
+        del whole["native"]
+    return whole
 
 
 def _marked(message: Mapping[str, Any], changed: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ event goes through one journal.
 """
 
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,10 +19,10 @@ from turnwal.session.call import Call
 from turnwal.session.guard import GUARDED, check_fits
 from turnwal.session.lookup import Found, find, packed_key
 from turnwal.session.owning import Owning
-from turnwal.session.reading import Reading
 from turnwal.session.reply import note_reply
 from turnwal.session.settings import Settings
-from turnwal.session.tools import Parts
+from turnwal.session.tools import Parts, parts_of
+from turnwal.session.transcripts import Transcripts
 from turnwal.session.transfer import fork_into
 from turnwal.session.turn import Turn, TurnReason, check_dispatch
 from turnwal.store.protocol import Store
@@ -33,7 +33,7 @@ _LOOKED_AT: Final = GUARDED | {"assistant_message"}
 _ENDS: Final = frozenset({"step_end", "turn_end"})
 
 
-class Session(Owning, Reading):
+class Session(Owning, Transcripts):
     """A block, sync and async; `open` and `close` are its plain verbs. Everything is safe from any thread."""
 
     def __init__(self, store: Store, id: str, settings: Settings) -> None:
@@ -43,6 +43,8 @@ class Session(Owning, Reading):
         self._handles: MutableMapping[int, Call] = WeakValueDictionary() if settings.redact is None else {}
         self._step_calls: dict[str, dict[int, Call]] = {}
         """By run: handles of the calls that the open step asked for."""
+        self.tools_told: set[str] = set()
+        """Digests of the lists of tools that this process recorded whole."""
 
     def append(self, type: str, data: Mapping[str, Any], *, run: str = "main", ignorable: bool = False) -> Event:
         """Append an event of any type, in or out of a turn, and return it. Durable with the next barrier.
@@ -127,6 +129,25 @@ class Session(Owning, Reading):
         with self.order:
             entries = self.scan.granted()
         return [self.call(entry["call"]) for entry in entries]
+
+    def compact(
+        self,
+        first: int,
+        last: int,
+        summary: Parts | str,
+        *,
+        run: str = "main",
+        type: Literal["user_message", "system_message"] = "user_message",
+    ) -> Event:
+        """Append a summary that the model sees in place of what stands from one seq to another; nothing leaves the log.
+
+        Raises `InvalidEvent`, naming the seqs, for a range that parts a call from its result, hides an owed or waiting
+        call, cuts through an earlier summary, or covers nothing that the model sees (F27).
+        """
+        if type not in ("user_message", "system_message"):
+            hint = 'say "user_message" or "system_message"'
+            raise Refused(f"type={type!r:.80} is unknown", action="compact", subject=self.id, hint=hint)
+        return self.append(type, {"parts": parts_of(summary), "replace": [first, last]}, run=run)
 
     def fork(self, at: int, id: str) -> "Session":
         """Store a fork of the first `at` events under a new id and return it, to be opened (F34)."""

@@ -1,44 +1,39 @@
 """A step: one model reply and the tool calls it asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from turnwal.core import calls, values
-from turnwal.core.errors import InvalidEvent, Refused, SessionClosed, TurnwalError
+from turnwal.core.calls import Step as OpenStep
+from turnwal.core.errors import Refused, SessionClosed, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer, void
 from turnwal.session.call import Call
+from turnwal.session.exchange import Exchange
 from turnwal.session.parallel import Parallel, arun_calls, run_calls
-from turnwal.session.reply import note_reply
 from turnwal.session.tools import Tools
 
 if TYPE_CHECKING:
     from turnwal.session.session import Session
     from turnwal.session.turn import Turn
 
-_PAUSES: Final = frozenset({"pause", "pause_turn"})
-"""Stop reasons after which the provider wants the same request again (Anthropic: `pause_turn`)."""
-
 _STEP_OUTCOMES: Final = ("ok", "error", "cancelled")
 """What a live step ends with; `interrupted` is recovery's word."""
 
 
-class Step:
+class Step(Exchange):
     """A block, sync and async; `begin` and `close` are its plain verbs."""
 
     def __init__(self, session: "Session", turn: "Turn", *, dispatch: str | None) -> None:
         """Prepare a step; nothing is written until it begins. `dispatch="none"` weakens what the turn declares."""
-        self.turn = turn
-        self._session = session
+        super().__init__(session, turn)
         self._dispatch = dispatch
         self._seq = -1
         self._closed = False
-        self.number = 0
-        """Counts the steps of the turn, from 1."""
 
     @property
-    def state(self) -> calls.Step | None:
+    def state(self) -> OpenStep | None:
         """The step as the log has it, or None when it is not open there."""
         turn = self.turn.state
         steps = turn.steps if turn is not None else []
@@ -77,22 +72,6 @@ class Step:
             self._seq = self._session.next_seq
             self._session.note("step_start", data, run=self.turn.run_name)
 
-    def assistant(self, message: Mapping[str, Any]) -> list[Call]:
-        """Append a reply `{"parts": […], …}` and return the calls that it asks for and that are not yet answered.
-
-        Never waits; the barrier before the first dispatch makes the message durable. A call equal to an earlier one of
-        the step is that call (F07). Without a call, and unless the reply is incomplete or a pause, the turn is done.
-        """
-        data = _message_data(message)
-        with self._session.order:
-            if self.state is None:
-                raise SessionClosed("the step is not open", action="record", hint="`turn.step()` opens the next one")
-            _, asked = note_reply(self._session, data, run=self.turn.run_name)
-        complete = data.get("complete") is not False
-        if complete and not asked and data.get("stop") not in _PAUSES:
-            self.turn.stop()
-        return [call for call in asked if not call.answered and not call.dispatched] if complete else []
-
     def run(self, calls: Sequence[Call], tools: Tools, *, parallel: Parallel = None) -> list[Event]:
         """Run calls and return their results in call order.
 
@@ -116,6 +95,8 @@ class Step:
         if outcome not in _STEP_OUTCOMES:
             hint = f"say one of: {', '.join(_STEP_OUTCOMES)}"
             raise Refused(f"{outcome!r} is no outcome", action="close", subject="step", hint=hint)
+        with suppress(Exception):  # what was streamed and cannot be recorded must not leave the step open
+            self.settle()
         with self._session.order:
             state = self.state
             if self._closed or state is None:
@@ -180,19 +161,3 @@ class Step:
 def outcome_of(kind: type[BaseException]) -> str:
     """What a step that ends with such an exception records."""
     return "error" if issubclass(kind, Exception) else "cancelled"
-
-
-def _message_data(message: object) -> dict[str, Any]:
-    """A reply as the log keeps it: arguments as text, everything else as it came."""
-    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
-        raise InvalidEvent(
-            "a reply is an object with a list of parts",
-            action="append",
-            subject="assistant_message",
-            hint='pass {"parts": [{"type": "text", "content": …}, …]}',
-        )
-    parts = [dict(part) if isinstance(part, Mapping) else part for part in message["parts"]]
-    for part in parts:
-        if isinstance(part, dict) and part.get("type") == "tool_call" and part.get("format") != "text":
-            part["arguments"] = values.arguments_of(part) or "{}"
-    return {**message, "parts": parts}

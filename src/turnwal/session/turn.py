@@ -4,6 +4,7 @@ A live turn never ends owing: leaving the block runs the same closers as recover
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
@@ -48,6 +49,8 @@ class Turn:
         self._seq = -1
         self._more = True
         self._closed = False
+        self._step: Step | None = None
+        """The newest one."""
         self.run_name = run
         self.number = 0
         """Counts the turns of the run, from 1."""
@@ -110,7 +113,8 @@ class Turn:
         check_dispatch(dispatch)
         if self._seq < 0 or self._closed:
             raise SessionClosed("the turn is not open", action="step", subject=self._name, hint="open another turn")
-        return Step(self._session, self, dispatch=dispatch)
+        self._step = Step(self._session, self, dispatch=dispatch)
+        return self._step
 
     def append(self, type: str, data: Mapping[str, Any], *, ignorable: bool = False) -> Event:
         """Append an event of any type to the run of the turn."""
@@ -139,6 +143,9 @@ class Turn:
             raise self._refusal(
                 f"{reason!r} is no reason", f"say one of: {', '.join(get_args(TurnReason))}", action="close"
             )
+        if self._step is not None:
+            with suppress(Exception):  # what was streamed and cannot be recorded must not leave the turn open
+                self._step.settle()
         with self._session.order:
             state = self.state
             if self._closed or state is None:

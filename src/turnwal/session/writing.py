@@ -81,6 +81,11 @@ class Writing:
         """The seq of the next event."""
         return self._live.head.count
 
+    def pending(self) -> list[Event]:
+        """The events that are not known to be durable."""
+        journal = self._live
+        return [event for event in journal.newest() if event.seq >= journal.durable.count]
+
     def check_open(self) -> None:
         """Return if an event would be accepted: that the session is closed is said before anything else is refused."""
         self._live.check_open()

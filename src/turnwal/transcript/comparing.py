@@ -1,7 +1,8 @@
 """Comparing: what an application is about to send, beside what the surface says it should.
 
-Promises: a bounded description of how the two differ, told from what messages say, not from their form; leading system
-text is exempt, since many applications keep it outside the session. Nothing is changed.
+Promises: a bounded description of how the two differ, told from what messages say, not from their form: it makes no
+difference whether a user's texts are one message or several, or whether a bridge stands between two roles.
+Leading system text is exempt, since many applications keep it outside the session. Nothing is changed.
 """
 
 import json
@@ -12,9 +13,11 @@ from difflib import SequenceMatcher
 from importlib import import_module
 from typing import Any, Final
 
+from turnwal.core.errors import InvalidEvent
 from turnwal.core.values import id_of, parse_arguments
 from turnwal.transcript.plain import plain
 from turnwal.transcript.targets import package_of
+from turnwal.transcript.words import BRIDGE
 
 CODES: Final = {
     "extra": "a message is sent that the session does not have there",
@@ -29,10 +32,15 @@ DIFFERENCES_MAX: Final = 20
 
 _TEXT_CHARS_MAX: Final = 80
 
+_HINT: Final = "pass the messages as a request has them"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: its code, the position in what is sent (for `missing`: in what should be), and a sentence."""
+    """One difference: its code, the position in what is sent (for `missing`: in what should be), and a sentence.
+
+    Positions count messages and results one by one, from 0, behind leading system text.
+    """
 
     code: str
     position: int
@@ -55,7 +63,7 @@ class _Said:
 def compare(target: str, sent: object, expected: Sequence[Any]) -> list[Difference]:
     """Return how a list of messages differs from the one that a session renders, the first `DIFFERENCES_MAX`.
 
-    Raises `InvalidName` for an unknown target and what its parser raises for a list that is none.
+    Raises `InvalidName` for an unknown target and `InvalidEvent` for what is no list of its messages.
     """
     given, should = _said(target, sent), _said(target, expected)
     found: list[Difference] = []
@@ -85,11 +93,39 @@ def compare(target: str, sent: object, expected: Sequence[Any]) -> list[Differen
 
 def _said(target: str, messages: object) -> list[_Said]:
     history = import_module(f"{package_of(target)}.parse").history
-    said = [_one(type_, data) for type_, data in history(plain(messages))]
+    try:
+        said = [_one(type_, data) for type_, data in history(plain(messages))] if _is_list(messages) else None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InvalidEvent(
+            f"it is no list of {target} messages ({type(error).__name__}: {error})",
+            action="compare",
+            subject=target,
+            hint=_HINT,
+        ) from error
+    if said is None:
+        message = f"a {type(messages).__name__} is no list of messages"
+        raise InvalidEvent(message, action="compare", subject=target, hint=_HINT)
     leading = 0
     while leading < len(said) and said[leading].kind == "system_message":
         leading += 1
-    return said[leading:]
+    return _joined(said[leading:])
+
+
+def _is_list(messages: object) -> bool:
+    return isinstance(messages, (list, tuple))
+
+
+def _joined(said: list[_Said]) -> list[_Said]:
+    """What is said, with the texts of a user that follow each other as one, and without bridges."""
+    found: list[_Said] = []
+    for one in said:
+        if one.kind == "assistant_message" and one.text == BRIDGE and not one.calls:
+            continue
+        if one.kind == "user_message" and found and found[-1].kind == "user_message":
+            found[-1] = _Said(one.kind, found[-1].text + one.text)
+        else:
+            found.append(one)
+    return found
 
 
 def _one(type_: str, data: dict[str, Any]) -> _Said:

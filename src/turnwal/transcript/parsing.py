@@ -4,7 +4,7 @@ Promises: nothing of a reply is lost, and no package of a provider is imported. 
 message that says it never completed: its calls are never owed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Self
 
@@ -26,13 +26,22 @@ def parse(target: str, reply: object) -> dict[str, Any]:
         data = plain(reply) if _is_whole(reply) else module.assembled(map(plain, reply))  # type: ignore[call-overload]
         parsed: dict[str, Any] = module.reply_data(data)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise InvalidEvent(
-            f"it is no reply of {target} ({type(error).__name__}: {error})",
-            action="parse",
-            subject=target,
-            hint="pass the reply as the provider gave it, and the target that gave it",
-        ) from error
+        raise _no_reply(target, error) from error
     return parsed
+
+
+def shown(target: str, chunk: Mapping[str, Any]) -> Iterator[tuple[Hashable, str]]:
+    """The text that a chunk of a stream shows, each with the place in the reply that it belongs to.
+
+    `chunk` is data. Raises `InvalidName` for an unknown target and `InvalidEvent` for what is no chunk of it.
+    """
+    module = import_module(f"{package_of(target)}.parse")
+    try:
+        for place, text in module.shown(chunk):
+            if text:
+                yield place, text
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise _no_reply(target, error) from error
 
 
 class Log(log.Log):
@@ -63,6 +72,15 @@ class Log(log.Log):
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise _no_list(target, f"it is no list of {target} messages ({type(error).__name__}: {error})") from error
         return made
+
+
+def _no_reply(target: str, error: Exception) -> InvalidEvent:
+    return InvalidEvent(
+        f"it is no reply of {target} ({type(error).__name__}: {error})",
+        action="parse",
+        subject=target,
+        hint="pass the reply as the provider gave it, and the target that gave it",
+    )
 
 
 def _no_list(target: str, message: str) -> InvalidEvent:

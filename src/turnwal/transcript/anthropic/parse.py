@@ -18,8 +18,7 @@ _Part = tuple[dict[str, Any], Block | None, Block]
 
 def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
     """The data of an `assistant_message` for a Messages API response."""
-    content = reply.get("content")
-    data: dict[str, Any] = {"parts": [part_of(block) for block in content or ()], "provider": _NAME}
+    data: dict[str, Any] = {"parts": [part_of(block) for block in reply["content"]], "provider": _NAME}
     for name, field in (("model", "model"), ("response_id", "id"), ("stop", "stop_reason"), ("usage", "usage")):
         if reply.get(field) is not None:
             data[name] = reply[field]
@@ -69,6 +68,12 @@ def _extend(block: dict[str, Any], delta: Block) -> None:
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
         case _:
             pass
+
+
+def shown(chunk: Block) -> Iterator[tuple[int, str]]:
+    """The text that an event of a stream shows, with the index of its block."""
+    if chunk.get("type") == "content_block_delta" and chunk["delta"].get("type") == "text_delta":
+        yield chunk["index"], chunk["delta"]["text"]
 
 
 def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -29,7 +29,7 @@ _Part = tuple[dict[str, Any], Block | None, Block]
 
 def reply_data(reply: Block) -> dict[str, Any]:
     """The data of an `assistant_message` for a response of Converse."""
-    message = (reply.get("output") or {}).get("message") or {}
+    message = (reply["output"] or {}).get("message") or {}
     data: dict[str, Any] = {"parts": [part_of(block) for block in message.get("content") or ()], "provider": _NAME}
     trace = reply.get("trace") or {}
     said = {
@@ -65,6 +65,13 @@ def assembled(chunks: Iterable[Block]) -> dict[str, Any]:
                 reply |= without_nulls(event)
     content = [block for _, block in sorted(blocks.items())]
     return {**reply, "output": {"message": {"role": "assistant", "content": content}}}
+
+
+def shown(chunk: Block) -> Iterator[tuple[int, str]]:
+    """The text that an event of a stream shows, with the index of its block."""
+    event = chunk.get("contentBlockDelta")
+    if event is not None:
+        yield event["contentBlockIndex"], event["delta"].get("text") or ""
 
 
 def _extend(block: dict[str, Any], delta: Block) -> None:

@@ -4,7 +4,7 @@ Promises: calls are told apart by index, and by id where a server gives every ca
 text that the model wrote. Without a finish reason the stream was cut off, and `complete` is false.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 _TEXTS: Final = frozenset({"arguments", "input"})
@@ -20,8 +20,7 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     choice: dict[str, Any] = {"index": 0, "finish_reason": None}
     reply: dict[str, Any] = {}
     for event in chunks:
-        # Mistral's package hands out events that hold the chunk
-        chunk = event["data"] if isinstance(event.get("data"), dict) else event
+        chunk = _chunk_in(event)
         reply |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name) is not None}
         for part in chunk.get("choices") or ():
             if part.get("index") in (None, 0):
@@ -29,6 +28,21 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 choice["finish_reason"] = part.get("finish_reason") or choice["finish_reason"]
     reply["choices"] = [{**choice, "message": message.made()}]
     return {**reply, "complete": choice["finish_reason"] is not None}
+
+
+def shown(event: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """The text that a chunk of a stream shows; all of it is one."""
+    for part in _chunk_in(event).get("choices") or ():
+        delta = part.get("delta") or {}
+        if part.get("index") in (None, 0):
+            yield from ((0, chunk["text"]) for chunk in _chunks(delta.get("content")) if chunk.get("type") == "text")
+            yield 0, delta.get("refusal") or ""
+
+
+def _chunk_in(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The chunk itself: Mistral's package, and the helper for streams of OpenAI's, hand out events that hold it."""
+    held = next((event[name] for name in ("data", "chunk") if isinstance(event.get(name), dict)), None)
+    return event if held is None else held
 
 
 class _Growing:

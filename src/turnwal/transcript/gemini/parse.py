@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from turnwal.core import keys
 from turnwal.core.line import compact
-from turnwal.transcript.gemini.stream import assembled
+from turnwal.transcript.gemini.stream import assembled, shown
 from turnwal.transcript.plain import without_nulls
 
-__all__ = ["assembled", "history", "part_of", "reply_data"]
+__all__ = ["assembled", "history", "part_of", "reply_data", "shown"]
 
 _NAME: Final = "gemini"
 _PLAIN_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
@@ -31,6 +31,8 @@ _Call = tuple[str, str, str, str]
 
 def reply_data(reply: Block) -> dict[str, Any]:
     """The data of an `assistant_message` for a response; of several candidates the first."""
+    if "candidates" not in reply and "promptFeedback" not in reply:
+        raise ValueError("it has no candidates")
     candidates = reply.get("candidates") or [{}]
     candidate = candidates[0]
     blocks = (candidate.get("content") or {}).get("parts") or ()

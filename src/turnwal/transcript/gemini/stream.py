@@ -5,7 +5,7 @@ parts with signatures are not to be merged); arguments that come in pieces (Vert
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from turnwal.transcript.plain import without_nulls
@@ -31,6 +31,14 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     blocked = (reply.get("promptFeedback") or {}).get("blockReason")
     complete = candidate.get("finishReason") not in _ENDLESS or blocked is not None
     return {**reply, "candidates": [{**candidate, "content": {"role": "model", "parts": parts}}], "complete": complete}
+
+
+def shown(chunk: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """The text that a chunk of a stream shows; all of it is one."""
+    for found in chunk.get("candidates") or ():
+        for part in (found.get("content") or {}).get("parts") or ():
+            if not found.get("index") and not part.get("thought"):
+                yield 0, part.get("text") or ""
 
 
 def _join(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from turnwal.transcript.chat.parse import Block, Form, media, text
-from turnwal.transcript.chat.stream import assembled
+from turnwal.transcript.chat.stream import assembled, shown
 from turnwal.transcript.mistral.render import TARGET
 
-__all__ = ["assembled", "history", "reply_data"]
+__all__ = ["assembled", "history", "reply_data", "shown"]
 
 
 def _thinking(block: Block) -> dict[str, Any]:

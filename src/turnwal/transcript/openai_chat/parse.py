@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from turnwal.transcript.chat.parse import Block, Form, media, text
-from turnwal.transcript.chat.stream import assembled
+from turnwal.transcript.chat.stream import assembled, shown
 from turnwal.transcript.openai_chat.render import TARGET
 
-__all__ = ["assembled", "history", "reply_data"]
+__all__ = ["assembled", "history", "reply_data", "shown"]
 
 _SOUNDS: Final = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 

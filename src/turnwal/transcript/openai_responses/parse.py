@@ -20,10 +20,10 @@ from turnwal.transcript.openai_responses.items import (
     kind_of,
 )
 from turnwal.transcript.openai_responses.media import media, part_of
-from turnwal.transcript.openai_responses.stream import assembled
+from turnwal.transcript.openai_responses.stream import assembled, shown
 from turnwal.transcript.plain import without_nulls
 
-__all__ = ["assembled", "history", "reply_data"]
+__all__ = ["assembled", "history", "reply_data", "shown"]
 
 _NAME: Final = "openai-responses"
 _SAID_OF_CALL: Final = ("action", "operation", "arguments")

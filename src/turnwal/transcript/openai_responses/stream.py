@@ -5,7 +5,7 @@ that the model wrote. An item that was said to be done is taken as it was then: 
 whole only there.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from turnwal.transcript.plain import without_nulls
@@ -35,6 +35,12 @@ def assembled(chunks: Iterable[Event]) -> dict[str, Any]:
         reply["complete"] = False
         reply.pop("status", None)  # of the last event that told it: it was in progress
     return reply
+
+
+def shown(chunk: Event) -> Iterator[tuple[tuple[int, int], str]]:
+    """The text that an event of a stream shows, with the item and the part of it that it belongs to."""
+    if chunk.get("type") in ("response.output_text.delta", "response.refusal.delta"):
+        yield (chunk["output_index"], chunk["content_index"]), chunk["delta"]
 
 
 def _put_item(items: _Items, event: Event) -> None:
