@@ -19,11 +19,13 @@ class Replies:
     done: dict[str, Any]
     model: str | None
     stop: str
+    end: int = 3
+    """So many chunks say the end of the call, and of all."""
 
     @property
     def cut(self) -> list[dict[str, Any]]:
         """The chunks as far as the call was begun and the end was not said."""
-        return self.chunks[: 3 if "candidates" in self.chunks[0] else -3]
+        return self.chunks[: -self.end]
 
 
 def _anthropic() -> Replies:
@@ -52,7 +54,7 @@ def _anthropic() -> Replies:
     return Replies(asks, chunks, done, "claude-x", "tool_use")
 
 
-def _chat(model: str) -> Replies:
+def _chat(model: str, *, pieces: bool) -> Replies:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     base = {"id": "cmpl_1", "object": "chat.completion", "created": 1, "model": model, "usage": usage}
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "pay", "arguments": _RAW}}
@@ -72,16 +74,19 @@ def _chat(model: str) -> Replies:
     def piece(arguments: str, **more: Any) -> dict[str, Any]:
         return {"index": 0, "function": {"arguments": arguments, **more.pop("function", {})}, **more}
 
+    in_pieces = [
+        piece(_RAW[:5], id="abcdefghi", type="function", function={"name": "pay"}),
+        piece(_RAW[5:]),
+    ]
     chunks = [
         chunk(None, role="assistant", content=TEXT[:6]),
         chunk(None, content=TEXT[6:]),
-        chunk(None, tool_calls=[piece(_RAW[:5], id="abcdefghi", type="function", function={"name": "pay"})]),
-        chunk(None, tool_calls=[piece(_RAW[5:])]),
+        *(chunk(None, tool_calls=[call]) for call in (in_pieces if pieces else [{"index": 0, **call}])),
         chunk("tool_calls"),
         {**chunk(None), "choices": [], "usage": usage},
     ]
     asks = whole("tool_calls", content=TEXT, tool_calls=[call])
-    return Replies(asks, chunks, whole("stop", content="done"), model, "tool_calls")
+    return Replies(asks, chunks, whole("stop", content="done"), model, "tool_calls", end=3 if pieces else 2)
 
 
 def _responses() -> Replies:
@@ -133,7 +138,7 @@ def _gemini() -> Replies:
         reply(call, finish=None),
         reply({"text": ""}),
     ]
-    return Replies(reply({"text": TEXT}, call), chunks, reply({"text": "done"}), "gemini-x", "STOP")
+    return Replies(reply({"text": TEXT}, call), chunks, reply({"text": "done"}), "gemini-x", "STOP", end=1)
 
 
 def _bedrock() -> Replies:
@@ -170,9 +175,9 @@ def _bedrock() -> Replies:
 
 REPLIES = {
     "anthropic": _anthropic(),
-    "openai-chat": _chat("gpt-x"),
+    "openai-chat": _chat("gpt-x", pieces=True),
     "openai-responses": _responses(),
     "gemini": _gemini(),
     "bedrock": _bedrock(),
-    "mistral": _chat("mistral-x"),
+    "mistral": _chat("mistral-x", pieces=False),
 }

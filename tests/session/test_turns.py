@@ -174,7 +174,7 @@ def test_a_reply_that_is_none_is_refused_and_nothing_is_written(sessions: Sessio
     with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
         before = session.head
         with pytest.raises(InvalidEvent):
-            step.assistant(bad)  # type: ignore[arg-type]
+            step.assistant(bad)
         assert session.head == before
 
 
