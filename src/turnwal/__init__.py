@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from turnwal.core.errors import OutcomeUnknown, TurnwalError
     from turnwal.core.line import Event
     from turnwal.core.recovery import interrupted, open_turns, plan, recover
+    from turnwal.session.heeding import TranscriptWarning
     from turnwal.session.sessions import fork, open_store
     from turnwal.session.tools import tool
     from turnwal.transcript.check import check
@@ -23,6 +24,7 @@ __all__ = [
     "Event",
     "Log",
     "OutcomeUnknown",
+    "TranscriptWarning",
     "TurnwalError",
     "check",
     "fork",
@@ -41,6 +43,7 @@ _HOMES = {
     "Event": "turnwal.core.line",
     "Log": "turnwal.transcript.parsing",
     "OutcomeUnknown": "turnwal.core.errors",
+    "TranscriptWarning": "turnwal.session.heeding",
     "TurnwalError": "turnwal.core.errors",
     "check": "turnwal.transcript.check",
     "fork": "turnwal.session.sessions",
