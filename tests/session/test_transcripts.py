@@ -84,8 +84,16 @@ def test_no_more_renderers_are_kept_than_a_few(sessions: Sessions) -> None:
         converse(session, "go")
         for number in range(40):
             session.render("anthropic", model=f"m{number}")
-        assert len(session._renderers) <= 8
-        converse(session, "again")
+        assert len(session._renderers) <= 32
+        with session.turn(user="again") as turn, turn.step() as step:
+            (call,) = step.assistant(reply(asks("pay", order=1)))
+            with call.sub("helper", user="help") as inner, inner.step() as inner_step:
+                inner_step.request("anthropic", model="m")
+                assert any(call.call_key in made for made in session._renderers)
+                inner_step.assistant(DONE)
+            assert not any(call.call_key in made for made in session._renderers)
+            assert "done" in json.dumps(session.render("anthropic", call.call_key).messages)
+            call.result("helped")
         assert session.render("anthropic", model="m0") == session.render("anthropic", model="m39")
 
 

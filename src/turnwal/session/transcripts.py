@@ -20,8 +20,9 @@ from turnwal.transcript.comparing import Difference, compare
 from turnwal.transcript.conversation import Outcomes, Waiting
 from turnwal.transcript.render import Renderer, Rendering, renderer_of
 
-_KEPT_MAX: Final = 8
-"""How many renderers are kept: each takes every event in. Beyond it, the one that was used least lately goes."""
+_KEPT_MAX: Final = 32
+"""How many renderers are kept: as many as sub-agents may work side by side, since reading the log anew for each request
+costs more. But each takes every event in, so beyond it the one that was used least lately goes."""
 
 
 class Transcripts(Reading):
@@ -95,5 +96,8 @@ class Transcripts(Reading):
 
     def _observe(self, event: Event) -> None:
         super()._observe(event)
+        if event.type == "turn_end" and event.run != "main":
+            # a sub-agent is asked once; who renders its run again reads the log again
+            self._renderers = {made: kept for made, kept in self._renderers.items() if made[1] != event.run}
         for renderer in self._renderers.values():
             renderer.conversation.feed(event)
