@@ -58,7 +58,7 @@ class Log(log.Log):
                     named = {"call": asked.pop(0), **data} if asked else data
                 event = made.append(type_, named)
                 if type_ == "assistant_message":
-                    for index, part in asking_parts(event):
+                    for index, part in asking_parts(event.data):
                         waiting.setdefault(id_of(part), []).append(keys.text(keys.pack(event.seq, index)))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise _no_list(target, f"it is no list of {target} messages ({type(error).__name__}: {error})") from error

@@ -17,6 +17,7 @@ _ESCAPE: Final = re.compile(
     r"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
+"""An escape in JSON text; `half` is one that stands for half a character."""
 
 
 def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
