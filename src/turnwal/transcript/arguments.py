@@ -1,12 +1,14 @@
-"""Arguments of calls, as text that holds a JSON object and that every strict parser takes.
+"""Arguments of calls as a request has them: an object, or text that holds one and that every strict parser takes.
 
-Promises: what the model wrote goes back as it wrote it wherever it is such a text (F30, F36); half a character, which
-it may hold as an escape, is U+FFFD (F35).
+Promises: what the model wrote goes back as it wrote it wherever it is such a text (F30, F36), NaN and the infinities,
+which Python reads, being none; half a character, which it may hold as an escape, is U+FFFD (F35).
 """
 
 import json
 import re
-from typing import Final, NoReturn
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Final, NoReturn
 
 from turnwal.core.line import compact
 from turnwal.transcript.message import Asked
@@ -20,10 +22,16 @@ _ESCAPE: Final = re.compile(
 """An escape in JSON text; `half` is one that stands for half a character."""
 
 
+def arguments_object(asked: Asked, seq: int, notes: Notes) -> dict[str, Any]:
+    """The arguments of a call as an object; what is none stands inside one."""
+    found = None if asked.free_text else _object(asked.arguments, _finite)
+    return wrapped(asked, seq, notes) if found is None else found
+
+
 def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
-    """The arguments of a call of a function."""
+    """The arguments of a call as text."""
     text = asked.arguments
-    if asked.free_text or not _is_object(text):
+    if asked.free_text or _object(text) is None:
         text = compact({name: sendable(value) for name, value in wrapped(asked, seq, notes).items()})
     if "\\u" not in text:
         return text
@@ -33,13 +41,22 @@ def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
     return whole
 
 
-def _is_object(text: str) -> bool:
-    """Whether a text is a JSON object; NaN and the infinities, which Python reads, are none of JSON."""
+def _object(text: str, number: Callable[[str], float] = float) -> dict[str, Any] | None:
+    """The JSON object that a text holds, or None. `number` reads what has a point or an exponent."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+        value = json.loads(text, parse_constant=_refuse, parse_float=number)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
+
+
+def _finite(digits: str) -> float:
+    """The number. Raises `ValueError` for one that is too large for a float: as such it could not be sent."""
+    value = float(digits)
+    if not isfinite(value):
+        raise ValueError(digits)
+    return value

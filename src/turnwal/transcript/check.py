@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
+from math import isfinite
 from typing import Any, Final
 
 from turnwal.core.errors import InvalidEvent
@@ -25,6 +26,7 @@ CODES: Final = {
     "empty_message": "a message, or a text in it, is empty",
     "first_role": "the first message is not the user's",
     "last_role": "the last message is not one that the model can answer",
+    "no_json": "a number is none that JSON can hold",
     "orphan_result": "a result has no call where it should have one",
     "reasoning_alone": "reasoning stands without what it belongs to, or the other way round",
     "results_apart": "the results of one message's calls do not stand together",
@@ -74,11 +76,11 @@ def problems(target: str, messages: object, *, system: object = None) -> Iterato
         )
     rules = import_module(f"{package}.check")
     found: Iterator[Problem] = rules.problems(messages, system)
-    return chain(found, _surrogates(messages, "messages"), _surrogates(system, "system"))
+    return chain(found, _unsendable(messages, "messages"), _unsendable(system, "system"))
 
 
-def _surrogates(value: Any, position: str) -> Iterator[Problem]:
-    """Every text that holds half a character, however deep it is nested."""
+def _unsendable(value: Any, position: str) -> Iterator[Problem]:
+    """What no request can hold wherever it stands, however deep: half a character, and a number that is none."""
     inside: list[Iterator[tuple[Any, str]]] = [iter([(value, position)])]
     while inside:
         found = next(inside[-1], None)
@@ -89,6 +91,9 @@ def _surrogates(value: Any, position: str) -> Iterator[Problem]:
         if isinstance(item, str):
             if not _is_whole(item):
                 yield Problem("surrogate", where, "it holds half a character, which no JSON parser must take")
+        elif isinstance(item, float):
+            if not isfinite(item):
+                yield Problem("no_json", where, f"JSON cannot hold {item}")
         elif isinstance(item, dict):
             if not all(map(_is_whole, item)):
                 yield Problem("surrogate", where, "a name in it holds half a character")
