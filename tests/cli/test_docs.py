@@ -100,6 +100,7 @@ def test_the_json_of_every_verb_is_documented(verb: str) -> None:
         ["head", "clean"],
         ["fork", "clean", "fork", "--at", "7"],
         ["export", "clean", "-o", "copy.jsonl"],
+        ["check", "--target", "anthropic", "request.json"],
         ["import", "copy.jsonl", "copy"],
     ],
     ids=lambda arguments: arguments[0],
@@ -110,6 +111,8 @@ def test_the_documented_json_has_the_keys_that_are_printed(world: World, argumen
     world.waiting()
     if arguments[0] == "settle":
         run("recover", "crashed")
+    if arguments[0] == "check":
+        run("export", "clean", "--to", "anthropic", "-o", "request.json")
     if arguments[0] == "import":
         run("export", "clean", "-o", "copy.jsonl")
 

@@ -22,6 +22,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "head": ("turnwal.cli.head", "head"),
     "fork": ("turnwal.cli.fork", "fork"),
     "export": ("turnwal.cli.export", "export"),
+    "check": ("turnwal.cli.checking", "check"),
     "import": ("turnwal.cli.importing", "importing"),
     "copy": ("turnwal.cli.copy", "copy"),
     "migrate": ("turnwal.cli.migrate", "migrate"),

@@ -266,7 +266,7 @@ def _hints(calls: list[_Call]) -> list[dict[str, Any]]:
     ]
 
 
-class _Session:
+class Session:
     """A live session in miniature. It keeps the books that boundaries record, and writes rows as it goes."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any], *, dispatch: str | None) -> None:
@@ -283,6 +283,7 @@ class _Session:
 
     @property
     def turn(self) -> _Turn:
+        """The open turn that is being worked on."""
         return self.stack[-1]
 
     def happens(self, plot: str, one_in: int) -> bool:
@@ -293,11 +294,13 @@ class _Session:
         return bool(self.draw(st.integers(1, one_in)) == 1)
 
     def write(self, type: str, data: dict[str, Any], run: str = "main") -> int:
+        """Append an event; returns its seq."""
         self.clock += self.draw(st.sampled_from([0, 1, 5, -3]))
         self.rows.append(Row(type, data, run, self.clock))
         return len(self.rows) - 1
 
     def boundary(self, *, opens: bool = False) -> dict[str, Any]:
+        """What a boundary says is open after it."""
         held = [call for turn in self.stack for call in turn.calls]
         waiting = [call for call in self.calls if call.state == "waiting"]
         granted = [call for call in self.calls if call.state == "granted" and call not in held]
@@ -308,6 +311,7 @@ class _Session:
     # Verbs
 
     def open_turn(self, run: str = "main", **more: Any) -> None:
+        """Open a turn."""
         self.numbers[run] = number = self.numbers.get(run, 0) + 1
         data: dict[str, Any] = {"format": 1, "turn": number} | more
         if self.dispatch is not None:
@@ -316,11 +320,13 @@ class _Session:
         self.stack.append(_Turn(seq, number, run, serves=more.get("serves")))
 
     def close_turn(self, reason: str) -> None:
+        """End the innermost turn."""
         turn = self.stack.pop()
         data = {"turn": turn.number, "steps": turn.steps, "reason": reason}
         self.write("turn_end", data | self.boundary(), turn.run)
 
     def open_step(self) -> None:
+        """Open a step of the innermost turn."""
         turn = self.turn
         turn.steps += 1
         turn.step = turn.steps
@@ -331,9 +337,37 @@ class _Session:
         self.write("step_start", data, turn.run)
 
     def close_step(self) -> None:
+        """End the open step."""
         turn = self.turn
         self.write("step_end", {"turn": turn.number, "step": turn.step, "outcome": "ok"}, turn.run)
         turn.step = None
+
+    def id(self) -> str:
+        """The id that the provider gives a call."""
+        return str(self.draw(st.sampled_from(["a", "b", "call_0", "", "k"])))
+
+    def name(self) -> str:
+        """The name of the tool that a call is for."""
+        return str(self.draw(st.sampled_from(["pay", "look"])))
+
+    def arguments(self, number: int) -> str:
+        """The arguments of a call, as the model wrote them."""
+        return str(self.draw(st.sampled_from(["{}", f'{{"n":{len(self.rows)}{number}}}', '{"cut":'])))
+
+    def given(self) -> list[dict[str, Any]]:
+        """What a tool returns."""
+        return [{"type": "text", "content": self.draw(st.sampled_from(["done", "\ud83d", "no\u2028"]))}]
+
+    def reply(self) -> dict[str, Any]:
+        """The data of a whole reply."""
+        count = self.draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
+        ids = [self.id() for _ in range(count)]
+        parts: list[dict[str, Any]] = [{"type": "text", "content": "ok"}] if self.draw(st.booleans()) else []
+        for index, id in enumerate(ids):
+            part = {"type": "tool_call", "id": id, "name": self.name()}
+            part["arguments"] = self.arguments(index)
+            parts.append(part)
+        return {"parts": parts}
 
     def ask(self) -> None:
         """One reply; with its text as it streamed in, and with a first, incomplete version of it, now and then."""
@@ -341,15 +375,9 @@ class _Session:
         if self.draw(st.integers(0, 5)) == 0:
             for text in self.draw(st.sampled_from([["o"], ["o", "k\ud83d"], [""]])):
                 self.write("assistant_delta", {"step": turn.step, "index": 0, "text": text}, turn.run)
-        count = self.draw(st.sampled_from([0, 1, 1, 2, 2, 3]))
-        ids = [self.draw(st.sampled_from(["a", "b", "call_0", "", "k"])) for _ in range(count)]
-        parts: list[dict[str, Any]] = [{"type": "text", "content": "ok"}] if self.draw(st.booleans()) else []
-        wanted: list[tuple[int, dict[str, Any]]] = []
-        for index, id in enumerate(ids):
-            part = {"type": "tool_call", "id": id, "name": self.draw(st.sampled_from(["pay", "look"]))}
-            part["arguments"] = self.draw(st.sampled_from(["{}", f'{{"n":{len(self.rows)}{index}}}', '{"cut":']))
-            wanted.append((len(parts), part))
-            parts.append(part)
+        reply = self.reply()
+        parts = reply["parts"]
+        wanted = [(index, part) for index, part in enumerate(parts) if part["type"] == "tool_call"]
         first = None
         if self.draw(st.integers(0, 5)) == 0:
             shown = parts[: self.draw(st.integers(0, len(parts)))]
@@ -359,7 +387,7 @@ class _Session:
                 call = self.called(first, index, part)
                 if self.draw(st.integers(0, 3)) == 0:
                     self.run_call(call)
-        data: dict[str, Any] = {"parts": parts} | ({} if first is None else {"completes": first})
+        data: dict[str, Any] = reply | ({} if first is None else {"completes": first})
         seq = self.write("assistant_message", data, turn.run)
         known = {call.key for call in turn.calls}
         for index, part in wanted:
@@ -367,12 +395,14 @@ class _Session:
                 self.called(seq, index, part)
 
     def called(self, seq: int, index: int, part: dict[str, Any]) -> _Call:
+        """Keep the books of a call that a message asks for."""
         call = _Call(f"{seq}.{index}", part["id"], part["name"], part["arguments"], self.turn.run)
         self.turn.calls.append(call)
         self.calls.append(call)
         return call
 
     def dispatch_call(self, call: _Call) -> None:
+        """Hand a call over."""
         data: dict[str, Any] = {"call": call.key, "id": call.id, "name": call.name, "arguments": call.arguments}
         data |= {"key": f"{len(self.rows):032x}", "keyed": self.draw(st.booleans())}
         hints = self.draw(st.sampled_from([None, {"read_only": True}, {"idempotent": True}, {"read_only": False}]))
@@ -386,8 +416,9 @@ class _Session:
         call.state = "dispatched"
 
     def answer(self, call: _Call, run: str | None = None) -> None:
+        """Record the result of a call."""
         data: dict[str, Any] = {"call": call.key, "id": call.id, "name": call.name}
-        data["parts"] = [{"type": "text", "content": self.draw(st.sampled_from(["done", "\ud83d", "no\u2028"]))}]
+        data["parts"] = self.given()
         call.lost = self.happens("lose", 6)
         if call.lost:
             data |= {"is_error": True, "metadata": {"synthetic": True, "risk": "tool_outcome_unknown"}}
@@ -395,16 +426,19 @@ class _Session:
         call.state = "answered"
 
     def run_call(self, call: _Call) -> None:
+        """Hand a call over and record its result, maybe with a sub-agent at work between them."""
         self.dispatch_call(call)
         if len(self.stack) < _STACK_MAX and self.happens("delegate", 6):
             self.sub_run(call)
         self.answer(call)
 
     def sub_run(self, call: _Call) -> None:
+        """What a sub-agent does that serves a call."""
         self.open_turn(call.key, serves=call.key, label="helper")
         self.work(2)
 
     def suspend(self, call: _Call) -> None:
+        """Ask a person, and let the call wait."""
         about = {"call": call.key, "id": call.id}
         call.question = self.write("approval_request", about | {"question": "Really?"}, call.run)
         self.write("tool_suspended", about, call.run)
@@ -422,6 +456,7 @@ class _Session:
             self.answer(call)
 
     def decide(self, call: _Call) -> None:
+        """A person decides about a call that waits."""
         granted = self.draw(st.booleans())
         decision = "granted" if granted else "denied"
         self.write("approval_response", {"call": call.key, "id": call.id, "decision": decision, "by": "ada"}, call.run)
@@ -443,6 +478,7 @@ class _Session:
     # Stories
 
     def step(self) -> None:
+        """One step: a reply, and what becomes of its calls."""
         self.open_step()
         turn = self.turn
         self.ask()
@@ -469,6 +505,7 @@ class _Session:
         self.close_step()
 
     def work(self, steps: int) -> None:
+        """A number of steps, and the end of the turn."""
         turn = self.turn
         for _ in range(self.draw(st.integers(min(steps, 1), steps))):
             self.step()
@@ -478,6 +515,7 @@ class _Session:
         self.close_turn("complete")
 
     def resume(self, call: _Call) -> None:
+        """A turn that goes on with a call that waited."""
         self.open_turn(call.run, resumes=call.key)
         if call.state == "waiting" and self.draw(st.booleans()):
             self.decide(call)
@@ -487,6 +525,7 @@ class _Session:
         self.work(1)
 
     def between(self) -> None:
+        """What happens between turns."""
         for call in self.calls:
             if call.state == "waiting" and self.draw(st.integers(0, 2)) == 0:
                 self.decide(call)
@@ -498,6 +537,7 @@ class _Session:
             self.write("user_message", {"parts": []})
 
     def tell(self, turns: int) -> None:
+        """The whole session."""
         start = {"id": "s", "nonce": "0" * 32, "format": 1, "hash": "sha256"}
         self.write("session_start", start)
         for _ in range(self.draw(st.integers(1 if self.plot is None else 2, turns))):
@@ -521,10 +561,14 @@ _BUSY = ("assistant_message", "tool_call", "approval_request", "approval_respons
 @st.composite
 def session_rows(draw: st.DrawFn, turns: int = 4, dispatch: str | None = "durable") -> list[Row]:
     """What a live session wrote until its process died, after any event."""
-    session = _Session(draw, dispatch=dispatch)
+    session = Session(draw, dispatch=dispatch)
     session.tell(turns)
-    rows = session.rows
+    return draw(cut_anywhere(session.rows))
+
+
+def cut_anywhere(rows: list[Row]) -> st.SearchStrategy[list[Row]]:
+    """The rows up to any of them, as a process leaves them that dies."""
     busy = [at for at, row in enumerate(rows) if row.type in _BUSY]
     anywhere = st.integers(0, len(rows) - 1)
-    cut = draw(st.sampled_from(busy[len(busy) // 2 :]) | anywhere if busy else anywhere)
-    return rows[: cut + 1]
+    cut = st.sampled_from(busy[len(busy) // 2 :]) | anywhere if busy else anywhere
+    return cut.map(lambda last: rows[: last + 1])

@@ -4,9 +4,12 @@ Promises: every rule that is known is looked at, and each break is said with its
 messages, and nothing changed. It shares no code with rendering: each holds the other.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
+from math import isfinite
 from typing import Any, Final
 
 from turnwal.core.errors import InvalidEvent
@@ -23,6 +26,7 @@ CODES: Final = {
     "empty_message": "a message, or a text in it, is empty",
     "first_role": "the first message is not the user's",
     "last_role": "the last message is not one that the model can answer",
+    "no_json": "a number is none that JSON can hold",
     "orphan_result": "a result has no call where it should have one",
     "reasoning_alone": "reasoning stands without what it belongs to, or the other way round",
     "results_apart": "the results of one message's calls do not stand together",
@@ -33,6 +37,8 @@ CODES: Final = {
     "unsigned_reasoning": "reasoning is not signed, or is emptied",
 }
 """Every code of a broken rule, with what it means."""
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,11 @@ def check(target: str, messages: object, *, system: object = None) -> list[Probl
     `messages` is what the request has under `messages` (Responses: `input`, Gemini: `contents`). Raises `InvalidName`
     for an unknown target and `InvalidEvent` for what is no list.
     """
+    return list(problems(target, messages, system=system))
+
+
+def problems(target: str, messages: object, *, system: object = None) -> Iterator[Problem]:
+    """The same one at a time, for a list that may break more rules than memory holds. Raises before the first."""
     package = package_of(target)
     if not isinstance(messages, list):
         raise InvalidEvent(
@@ -65,19 +76,41 @@ def check(target: str, messages: object, *, system: object = None) -> list[Probl
         )
     rules = import_module(f"{package}.check")
     found: Iterator[Problem] = rules.problems(messages, system)
-    return [*found, *_surrogates(messages, "messages")]
+    return chain(found, _unsendable(messages, "messages"), _unsendable(system, "system"))
 
 
-def _surrogates(value: Any, position: str) -> Iterator[Problem]:
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            yield Problem("surrogate", position, "it holds half a character, which no JSON parser must take")
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _surrogates(name, position)
-            yield from _surrogates(item, f"{position}.{name}")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _surrogates(item, f"{position}[{index}]")
+def _unsendable(value: Any, position: str) -> Iterator[Problem]:
+    """What no request can hold wherever it stands, however deep: half a character, and a number that is none."""
+    inside: list[Iterator[tuple[Any, str]]] = [iter([(value, position)])]
+    while inside:
+        found = next(inside[-1], None)
+        if found is None:
+            inside.pop()
+            continue
+        item, where = found
+        if isinstance(item, str):
+            if not _is_whole(item):
+                yield Problem("surrogate", where, "it holds half a character, which no JSON parser must take")
+        elif isinstance(item, float):
+            if not isfinite(item):
+                yield Problem("no_json", where, f"JSON cannot hold {item}")
+        elif isinstance(item, dict):
+            if not all(map(_is_whole, item)):
+                yield Problem("surrogate", where, "a name in it holds half a character")
+            inside.append(_fields(item, where))
+        elif isinstance(item, list):
+            inside.append(_items(item, where))
+
+
+def _fields(value: dict[Any, Any], where: str) -> Iterator[tuple[Any, str]]:
+    for name, inner in value.items():
+        yield inner, f"{where}.{name}"
+
+
+def _items(value: list[Any], where: str) -> Iterator[tuple[Any, str]]:
+    for index, inner in enumerate(value):
+        yield inner, f"{where}[{index}]"
+
+
+def _is_whole(text: object) -> bool:
+    return not isinstance(text, str) or text.isascii() or _HALF.search(text) is None

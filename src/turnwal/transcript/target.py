@@ -16,7 +16,11 @@ from turnwal.transcript.message import Message, native_of
 Wire = dict[str, Any]
 """A message as the provider's request has it."""
 
-_DATED: Final = re.compile(r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest))?(?:-v\d+(?::\d+)?)?$")
+_MONTH: Final = "(?:0[1-9]|1[0-2])"
+_DATED: Final = re.compile(
+    rf"(?:[-@](?:\d{{8}}|\d{{4}}-\d{{2}}-\d{{2}}|2\d{_MONTH}|{_MONTH}\d{{2}}|latest))?(?:-v\d+(?::\d+)?)?$"
+)
+"""What dates a release: a day in full, a year and a month (`-2509`), a month and a day (`-0613`), or its alias."""
 
 
 class Notes:

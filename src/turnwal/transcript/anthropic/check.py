@@ -100,47 +100,47 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
     after = [block for each in following for block in _blocks(each)]
-    answered = {block.get("tool_use_id") for block in after if _is(block, "tool_result")}
+    answered = {_text(block, "tool_use_id") for block in after if _is(block, "tool_result")}
     blocks = _blocks(message)
-    results = {block.get("tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
-    asked = set()
+    results = {_text(block, "tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
+    asked: set[str | None] = set()
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
         if _is(block, "tool_use"):
-            id = block.get("id")
+            id = _text(block, "id")
             if id in seen:
                 yield Problem("duplicate_id", f"{here}.id", f"the id {id!r} is taken")
-            if isinstance(id, str):
+            if id is not None:
                 seen.add(id)
             if id not in answered:
                 yield Problem("unanswered_call", here, f"the next message has no result for {id!r}")
         elif _kind(block) in _SERVER_CALLS:
-            asked.add(block.get("id"))
-            if block.get("id") not in results and following:
+            asked.add(_text(block, "id"))
+            if _text(block, "id") not in results and following:
                 yield Problem("unanswered_call", here, "what the server tool found does not follow")
-        elif _kind(block).endswith("_tool_result") and block.get("tool_use_id") not in asked:
+        elif _kind(block).endswith("_tool_result") and _text(block, "tool_use_id") not in asked:
             yield Problem("orphan_result", here, "its server call does not stand before it")
 
 
-def _together(messages: Sequence[Any], index: int) -> set[Any]:
+def _together(messages: Sequence[Any], index: int) -> set[str | None]:
     """The ids of the calls that the messages before a user's ask for; equal roles count as one message."""
-    ids: set[Any] = set()
+    ids: set[str | None] = set()
     at = index - 1
     while at >= 0 and _role(messages[at]) == "assistant":
-        ids |= {block.get("id") for block in _blocks(messages[at]) if _is(block, "tool_use")}
+        ids |= {_text(block, "id") for block in _blocks(messages[at]) if _is(block, "tool_use")}
         at -= 1
     return ids
 
 
-def _results(message: Mapping[str, Any], calls: set[Any], where: str) -> Iterator[Problem]:
-    found: set[Any] = set()
+def _results(message: Mapping[str, Any], calls: set[str | None], where: str) -> Iterator[Problem]:
+    found: set[str | None] = set()
     other = False
     for at, block in enumerate(_blocks(message)):
         here = f"{where}.content[{at}]"
         if not _is(block, "tool_result"):
             other = True
             continue
-        id = block.get("tool_use_id")
+        id = _text(block, "tool_use_id")
         if other:
             yield Problem("results_not_first", here, "results stand before everything else")
         if id in found:
@@ -150,8 +150,8 @@ def _results(message: Mapping[str, Any], calls: set[Any], where: str) -> Iterato
         found.add(id)
 
 
-def _role(message: object) -> object:
-    return message.get("role") if isinstance(message, dict) else None
+def _role(message: object) -> str | None:
+    return _text(message, "role") if isinstance(message, dict) else None
 
 
 def _blocks(message: object) -> list[Mapping[str, Any]]:
@@ -160,8 +160,13 @@ def _blocks(message: object) -> list[Mapping[str, Any]]:
 
 
 def _kind(block: Mapping[str, Any]) -> str:
-    kind = block.get("type")
-    return kind if isinstance(kind, str) else ""
+    return _text(block, "type") or ""
+
+
+def _text(block: Mapping[str, Any], name: str) -> str | None:
+    """A field that holds text, or None."""
+    value = block.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _is(block: Mapping[str, Any], kind: str) -> bool:

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from turnwal.core.values import parse_arguments
+from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of, wrapped
+from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -103,9 +103,7 @@ class Anthropic(Target):
         kept = self.verbatim(part)
         if isinstance(kept, dict):
             return {**copied(kept), "id": id}
-        arguments = parse_arguments(asked.arguments) if not asked.free_text else None
-        if arguments is None:
-            arguments = wrapped(asked, seq, notes)
+        arguments = arguments_object(asked, seq, notes)
         return {"type": "tool_use", "id": id, "name": tool_name(asked.name, seq, notes), "input": arguments}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:

@@ -29,12 +29,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.core.values import parse_arguments
+from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of, wrapped
+from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -114,9 +114,7 @@ class Bedrock(Target):
         kept = self.verbatim(part)
         if isinstance(kept, dict) and isinstance(kept.get("toolUse"), dict):
             return {"toolUse": {**copied(kept["toolUse"]), "toolUseId": id}}
-        arguments = parse_arguments(asked.arguments) if not asked.free_text else None
-        if arguments is None:
-            arguments = wrapped(asked, seq, notes)
+        arguments = arguments_object(asked, seq, notes)
         return {"toolUse": {"toolUseId": id, "name": tool_name(asked.name, seq, notes), "input": arguments}}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:

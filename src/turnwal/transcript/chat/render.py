@@ -10,23 +10,15 @@ Promises:
 Does not: know what one provider allows beyond that; `openai_chat` and `mistral` do.
 """
 
-import json
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
-from turnwal.core.line import compact
+from turnwal.transcript.arguments import arguments_text
 from turnwal.transcript.ids import Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import is_text, sendable, tool_name, words_of, wrapped
-
-_HALF: Final = re.compile(
-    r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
-"""An escape in JSON text; `half` is one that stands for half a character (F35)."""
+from turnwal.transcript.words import is_text, tool_name, words_of
 
 
 class Chat(Target):
@@ -79,13 +71,7 @@ class Chat(Target):
     def arguments(self, asked: Asked, came: object, seq: int, notes: Notes) -> Any:
         """The arguments of a call, as text that holds an object; `came` is what the provider sent, where it is kept."""
         del came
-        text = asked.arguments
-        if asked.free_text or not _is_object(text):
-            text = compact({name: sendable(value) for name, value in wrapped(asked, seq, notes).items()})
-        whole = _HALF.sub(lambda found: "\\ufffd" if found["half"] else found[0], text) if "\\u" in text else text
-        if whole != text:
-            notes.add("surrogate_replaced", f"half a character in the arguments of {asked.name} is U+FFFD here", seq)
-        return whole
+        return arguments_text(asked, seq, notes)
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         calls: list[Wire] = []
@@ -220,15 +206,3 @@ def _says(message: Wire) -> bool:
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     return any(block.get("text", True) for block in blocks) or bool(message.get("refusal") or message.get("audio"))
-
-
-def _is_object(arguments: str) -> bool:
-    """Whether a text is a JSON object, by the rules of JSON alone: Python reads NaN as well."""
-    try:
-        return isinstance(json.loads(arguments, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)

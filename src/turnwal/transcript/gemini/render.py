@@ -29,12 +29,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.core.values import parse_arguments
+from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.gemini.media import media_of, nests
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, words_of, wrapped
+from turnwal.transcript.words import BRIDGE, is_text, words_of
 
 BYPASS: Final = "skip_thought_signature_validator"
 """What stands for a signature that is lost; of the two documented values the one that Vertex AI documents too."""
@@ -126,9 +126,7 @@ class Gemini(Target):
         if isinstance(kept, dict) and isinstance(kept.get("functionCall"), dict):
             block: Wire = self._unsealed(copied(kept), seq, notes, signed=signed)
         else:
-            arguments = parse_arguments(asked.arguments) if not asked.free_text else None
-            if arguments is None:
-                arguments = wrapped(asked, seq, notes)
+            arguments = arguments_object(asked, seq, notes)
             block = {"functionCall": {"name": _name(asked.name, seq, notes), "args": arguments}}
         if id:
             block["functionCall"]["id"] = id

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from turnwal.transcript.arguments import arguments_text
 from turnwal.transcript.ids import Ids
 from turnwal.transcript.message import Asked, Message, native_of
-from turnwal.transcript.openai_responses.arguments import arguments_text
 from turnwal.transcript.openai_responses.items import (
     ANSWERS,
     BUILT_IN,

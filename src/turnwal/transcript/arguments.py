@@ -1,0 +1,62 @@
+"""Arguments of calls as a request has them: an object, or text that holds one and that every strict parser takes.
+
+Promises: what the model wrote goes back as it wrote it wherever it is such a text (F30, F36), NaN and the infinities,
+which Python reads, being none; half a character, which it may hold as an escape, is U+FFFD (F35).
+"""
+
+import json
+import re
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Final, NoReturn
+
+from turnwal.core.line import compact
+from turnwal.transcript.message import Asked
+from turnwal.transcript.target import Notes
+from turnwal.transcript.words import sendable, wrapped
+
+_ESCAPE: Final = re.compile(
+    r"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+"""An escape in JSON text; `half` is one that stands for half a character."""
+
+
+def arguments_object(asked: Asked, seq: int, notes: Notes) -> dict[str, Any]:
+    """The arguments of a call as an object; what is none stands inside one."""
+    found = None if asked.free_text else _object(asked.arguments, _finite)
+    return wrapped(asked, seq, notes) if found is None else found
+
+
+def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
+    """The arguments of a call as text."""
+    text = asked.arguments
+    if asked.free_text or _object(text) is None:
+        text = compact({name: sendable(value) for name, value in wrapped(asked, seq, notes).items()})
+    if "\\u" not in text:
+        return text
+    whole = _ESCAPE.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
+    if whole != text:
+        notes.add("surrogate_replaced", f"half a character in the arguments of {asked.name} is U+FFFD here", seq)
+    return whole
+
+
+def _object(text: str, number: Callable[[str], float] = float) -> dict[str, Any] | None:
+    """The JSON object that a text holds, or None. `number` reads what has a point or an exponent."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=number)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _finite(digits: str) -> float:
+    """The number. Raises `ValueError` for one that is too large for a float: as such it could not be sent."""
+    value = float(digits)
+    if not isfinite(value):
+        raise ValueError(digits)
+    return value

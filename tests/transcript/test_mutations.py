@@ -1,0 +1,225 @@
+"""For each target a valid request with a violation planted in it: each code that its checker knows is found."""
+
+import copy
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.build import Row, ask, log_of, result
+from turnwal.transcript import check as checking
+from turnwal.transcript.check import CODES, check
+from turnwal.transcript.render import render
+from turnwal.transcript.targets import TARGETS
+
+Spoil = Callable[[list[Any]], object]
+
+ROWS: list[Row] = [
+    ("user_message", {"parts": [{"type": "text", "content": "go"}]}),
+    ask("aaaaaaaa1", "aaaaaaaa2"),
+    result("aaaaaaaa1", "1.0"),
+    result("aaaaaaaa2", "1.1"),
+    ("assistant_message", {"parts": [{"type": "text", "content": "ok"}]}),
+    ("user_message", {"parts": [{"type": "text", "content": "more"}]}),
+]
+
+
+def at(*path: Any, **fields: Any) -> Spoil:
+    """Change fields of what stands at a path."""
+
+    def spoil(messages: list[Any]) -> None:
+        found: Any = messages
+        for step in path:
+            found = found[step]
+        found.update(fields)
+
+    return spoil
+
+
+def without(*path: Any) -> Spoil:
+    """Take away what stands at a path."""
+
+    def spoil(messages: list[Any]) -> None:
+        found: Any = messages
+        for step in path[:-1]:
+            found = found[step]
+        del found[path[-1]]
+
+    return spoil
+
+
+def again(*path: Any) -> Spoil:
+    """Put what stands at a path behind itself once more."""
+
+    def spoil(messages: list[Any]) -> None:
+        found: Any = messages
+        for step in path[:-1]:
+            found = found[step]
+        found.insert(path[-1] + 1, copy.deepcopy(found[path[-1]]))
+
+    return spoil
+
+
+def put(item: Any, *path: Any) -> Spoil:
+    """Put something in at a path."""
+
+    def spoil(messages: list[Any]) -> None:
+        found: Any = messages
+        for step in path[:-1]:
+            found = found[step]
+        found.insert(path[-1], copy.deepcopy(item))
+
+    return spoil
+
+
+HALF = "a\ud83d"
+TEXT = {"type": "text", "text": "a"}
+PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "AAAA"}}}
+THOUGHT = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "abc"}}}
+
+CHAT: list[tuple[str, Spoil]] = [
+    ("bad_arguments", at(1, "tool_calls", 0, "function", arguments='{"a":')),
+    ("bad_arguments", at(1, "tool_calls", 0, "function", arguments='{"a":NaN}')),
+    ("bad_id", at(1, "tool_calls", 0, id="")),
+    ("bad_id", at(2, tool_call_id="x" * 41)),
+    ("bad_name", at(1, "tool_calls", 0, "function", name="a b")),
+    ("bad_name", at(2, name="a b")),
+    ("bad_shape", at(0, role="narrator")),
+    ("bad_shape", at(0, content=None)),
+    ("bad_shape", at(0, content=[{"type": "of_tomorrow"}])),
+    ("bad_shape", at(1, "tool_calls", 0, type="of_tomorrow")),
+    ("bad_shape", without(1, "tool_calls", 0, "function")),
+    ("duplicate_id", again(1, "tool_calls", 0)),
+    ("duplicate_result", again(2)),
+    ("empty_message", at(4, content="")),
+    ("empty_message", at(0, content=[])),
+    ("no_json", at(0, temperature=float("nan"))),
+    ("orphan_result", without(1, "tool_calls", 0)),
+    ("orphan_result", without(1)),
+    ("surrogate", at(0, content=HALF)),
+    ("surrogate", at(1, "tool_calls", 0, "function", arguments='{"a":"\\ud83d"}')),
+    ("unanswered_call", without(2)),
+    ("unanswered_call", put({"role": "user", "content": "hurry"}, 2)),
+]
+
+PLANTED: dict[str, list[tuple[str, Spoil]]] = {
+    "anthropic": [
+        ("bad_arguments", at(1, "content", 0, input="{}")),
+        ("bad_id", at(1, "content", 0, id="a b")),
+        ("bad_name", at(1, "content", 0, name="")),
+        ("bad_shape", at(0, role="system")),
+        ("bad_shape", put({"type": "of_tomorrow"}, 1, "content", 0)),
+        ("duplicate_id", again(1, "content", 0)),
+        ("duplicate_result", again(2, "content", 0)),
+        ("empty_message", at(0, content=" ")),
+        ("empty_message", at(3, content=[])),
+        ("first_role", without(0)),
+        ("no_json", at(1, "content", 0, input={"n": float("inf")})),
+        ("orphan_result", without(1, "content", 0)),
+        ("results_not_first", put(TEXT, 2, "content", 0)),
+        ("surrogate", at(0, content=HALF)),
+        ("unanswered_call", without(2, "content", 0)),
+        ("unanswered_call", put({"role": "assistant", "content": "wait"}, 2)),
+        ("unsigned_reasoning", put({"type": "thinking", "thinking": "hm", "signature": ""}, 1, "content", 0)),
+    ],
+    "bedrock": [
+        ("bad_arguments", at(1, "content", 0, "toolUse", input="{}")),
+        ("bad_id", at(1, "content", 0, "toolUse", toolUseId="a b")),
+        ("bad_name", at(1, "content", 0, "toolUse", name="a.b")),
+        ("bad_shape", at(0, role="system")),
+        ("bad_shape", at(0, content=[{"text": "a", "image": {}}])),
+        ("bad_shape", put(PDF, 2, "content", 2)),
+        ("duplicate_id", again(1, "content", 0)),
+        ("duplicate_name", at(0, content=[{"text": "a"}, PDF, PDF])),
+        ("duplicate_result", again(2, "content", 0)),
+        ("empty_message", at(0, content=[{"text": " "}])),
+        ("first_role", without(0)),
+        ("no_json", at(1, "content", 0, "toolUse", input={"n": float("inf")})),
+        ("orphan_result", without(1, "content", 0)),
+        ("reasoning_alone", at(3, content=[THOUGHT])),
+        ("results_not_first", put({"text": "a"}, 2, "content", 0)),
+        ("role_order", put({"role": "user", "content": [{"text": "a"}]}, 0)),
+        ("surrogate", at(0, content=[{"text": HALF}])),
+        ("unanswered_call", without(2, "content", 0)),
+        ("unsigned_reasoning", put({"reasoningContent": {"reasoningText": {"text": "hm"}}}, 1, "content", 0)),
+    ],
+    "gemini": [
+        ("bad_arguments", at(1, "parts", 0, "functionCall", args=[])),
+        ("bad_id", at(1, "parts", 0, "functionCall", id="")),
+        ("bad_name", at(1, "parts", 0, "functionCall", name="2nd")),
+        ("bad_shape", at(0, role="system")),
+        ("bad_shape", put({"of_tomorrow": 1}, 1, "parts", 0)),
+        ("duplicate_id", again(1, "parts", 0)),
+        ("duplicate_result", again(2, "parts", 0)),
+        ("empty_message", at(0, parts=[{"text": ""}])),
+        ("empty_message", at(0, parts=[])),
+        ("first_role", without(0)),
+        ("no_json", at(1, "parts", 0, "functionCall", args={"n": float("inf")})),
+        ("orphan_result", without(1, "parts", 0)),
+        ("reasoning_alone", at(3, parts=[{"text": "hm", "thought": True}])),
+        ("results_apart", put({"text": "a"}, 2, "parts", 2)),
+        ("role_order", put({"role": "model", "parts": [{"text": "a"}]}, 1)),
+        ("surrogate", at(0, parts=[{"text": HALF}])),
+        ("unanswered_call", without(2, "parts", 0)),
+        ("unanswered_call", put({"role": "user", "parts": [{"text": "hurry"}]}, 2)),
+        ("unsigned_reasoning", at(1, "parts", 0, thoughtSignature="no base64!")),
+    ],
+    "openai-responses": [
+        ("bad_arguments", at(1, arguments="{")),
+        ("bad_id", at(1, call_id="")),
+        ("bad_id", at(1, id="msg_1")),
+        ("bad_name", at(1, name="a b")),
+        ("bad_shape", at(0, role="narrator")),
+        ("bad_shape", at(0, content=[{"type": "output_text", "text": "a"}])),
+        ("bad_shape", at(3, output=None)),
+        ("duplicate_id", again(1)),
+        ("duplicate_result", again(3)),
+        ("empty_message", at(0, content="")),
+        ("empty_message", at(5, content="")),
+        ("no_json", at(0, top=float("nan"))),
+        ("orphan_result", without(1)),
+        ("reasoning_alone", put({"type": "reasoning", "id": "rs_1", "summary": []}, 5 + 1)),
+        ("surrogate", at(0, content=HALF)),
+        ("surrogate", at(1, arguments='{"a":"\\ud83d"}')),
+        ("unanswered_call", without(3)),
+    ],
+    "openai-chat": [
+        *CHAT,
+        ("bad_name", at(0, name="a b")),
+        ("bad_shape", at(4, tool_calls=[])),
+    ],
+    "mistral": [
+        *CHAT,
+        ("first_role", without(0)),
+        ("last_role", without(-1)),
+        ("role_order", without(4)),
+        ("role_order", at(4, prefix=True)),
+    ],
+}
+
+CASES = [(target, code, spoil) for target, planted in PLANTED.items() for code, spoil in planted]
+
+
+@pytest.mark.parametrize(("target", "code", "spoil"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
+def test_a_planted_violation_is_found_in_a_request_that_was_valid(target: str, code: str, spoil: Spoil) -> None:
+    messages = render(log_of(*ROWS), target).messages
+    assert check(target, messages) == []
+    spoil(messages)
+    before = copy.deepcopy(messages)
+    found = check(target, messages)
+    assert code in {problem.code for problem in found}
+    assert {problem.code for problem in found} <= CODES.keys()
+    assert repr(messages) == repr(before)
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_every_code_of_a_checker_is_planted(target: str) -> None:
+    room = Path(checking.__file__).parent
+    sources = [room / "check.py", room / TARGETS[target] / "check.py"]
+    if "chat.problems(" in sources[1].read_text("utf-8"):
+        sources.append(room / "chat" / "check.py")
+    yielded = [found for path in sources for found in re.findall(r"Problem\(\s*([^,]*),", path.read_text("utf-8"))]
+    codes = {code for found in yielded for code in re.findall(r'"(\w+)"', found)}
+    assert {code for code, _ in PLANTED[target]} == codes
