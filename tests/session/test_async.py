@@ -71,13 +71,17 @@ def test_gathered_calls_are_each_dispatched_before_their_body_and_answered(sessi
     ("parallel", "limit", "most"), [(None, None, 1), (True, None, 6), (True, 2, 2), (3, None, 3), (False, None, 1)]
 )
 def test_how_many_bodies_run_at_a_time(sessions: Sessions, parallel: Any, limit: int | None, most: int) -> None:
-    running = peak = 0
+    running = peak = met = 0
 
     async def body() -> None:
-        nonlocal running, peak
+        nonlocal running, peak, met
         running += 1
         peak = max(peak, running)
-        await asyncio.sleep(0.02)
+        met += 1
+        own = -(-met // most) * most
+        while met < own:  # until as many as may are there
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)  # one too many would be seen
         running -= 1
 
     async def agent() -> None:
