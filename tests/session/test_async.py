@@ -71,16 +71,14 @@ def test_gathered_calls_are_each_dispatched_before_their_body_and_answered(sessi
     ("parallel", "limit", "most"), [(None, None, 1), (True, None, 6), (True, 2, 2), (3, None, 3), (False, None, 1)]
 )
 def test_how_many_bodies_run_at_a_time(sessions: Sessions, parallel: Any, limit: int | None, most: int) -> None:
-    running = peak = met = 0
+    running = peak = 0
+    together = asyncio.Barrier(most)
 
     async def body() -> None:
-        nonlocal running, peak, met
+        nonlocal running, peak
         running += 1
         peak = max(peak, running)
-        met += 1
-        own = -(-met // most) * most
-        while met < own:  # until as many as may are there
-            await asyncio.sleep(0.001)
+        await together.wait()
         await asyncio.sleep(0.01)  # one too many would be seen
         running -= 1
 
