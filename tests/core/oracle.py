@@ -241,7 +241,9 @@ def _blind(log: Log, run: str, turn: int) -> bool:
 
 
 def _after_repairs_only(log: Log, seq: int) -> bool:
-    """Whether the owner who left the damage had appended nothing but repairs."""
+    """Whether the owner who left the damage had appended nothing but repairs, and nothing was given up for lost."""
+    if log[seq].data["kind"] == "lost":
+        return False
     for event in reversed(log[:seq]):
         if event.type == "session_resume":
             return True

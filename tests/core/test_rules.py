@@ -51,6 +51,7 @@ ROWS: dict[str, tuple[tuple[Row, ...], int]] = {
     "a torn tail of a writer that declares nothing": ((SILENT, STEP, ASK, damage("torn", 2)), 2),
     "a torn tail behind an owner who repaired only": ((SILENT, STEP, CUT, RESUMED, damage("torn", 2)), 6),
     "NULs behind an owner who repaired only": ((DURABLE, STEP, ASK, RESUMED, damage("nul", 3)), 4),
+    "a loss behind an owner who repaired only": ((DURABLE, STEP, ASK, RESUMED, damage("lost", 3)), 2),
     "NULs behind an owner who did more": ((DURABLE, STEP, ASK, RESUMED, ("x.note", {}), damage("nul", 4)), 2),
     "a copy after the request": ((DURABLE, STEP, ASK, ("session_copied", {})), 3),
     "a copy before the request": ((DURABLE, STEP, ("session_copied", {}), ASK), 4),

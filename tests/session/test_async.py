@@ -47,10 +47,13 @@ def test_an_asynchronous_turn_writes_what_a_synchronous_one_writes(sessions: Ses
 
 def test_gathered_calls_are_each_dispatched_before_their_body_and_answered(sessions: Sessions) -> None:
     dispatched: list[int] = []
+    ended = [asyncio.Event() for _ in range(6)]
+    ended[5].set()
 
     async def body(n: int) -> int:
         dispatched.append(sum(event.type == "tool_call" for event in stored(sessions, "s")))
-        await asyncio.sleep(0.01 * (5 - n))
+        await ended[n + 1].wait()  # the last begins the ending
+        ended[n].set()
         return n
 
     async def agent() -> list[Any]:
@@ -69,12 +72,14 @@ def test_gathered_calls_are_each_dispatched_before_their_body_and_answered(sessi
 )
 def test_how_many_bodies_run_at_a_time(sessions: Sessions, parallel: Any, limit: int | None, most: int) -> None:
     running = peak = 0
+    together = asyncio.Barrier(most)
 
     async def body() -> None:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
-        await asyncio.sleep(0.02)
+        await together.wait()
+        await asyncio.sleep(0.01)  # one too many would be seen
         running -= 1
 
     async def agent() -> None:

@@ -44,13 +44,15 @@ def test_read_only_calls_run_side_by_side_and_the_others_one_after_another(sessi
 def test_how_many_bodies_run_at_a_time(sessions: Sessions, parallel: Any, most: int) -> None:
     lock = threading.Lock()
     running = peak = 0
+    together = threading.Barrier(most)
 
     def body(n: int) -> int:
         nonlocal running, peak
         with lock:
             running += 1
             peak = max(peak, running)
-        time.sleep(0.03)
+        together.wait(30)
+        time.sleep(0.01)  # one too many would be seen
         with lock:
             running -= 1
         return n

@@ -100,6 +100,15 @@ def test_f18_a_live_session_says_so_where_something_old_is_lost(tmp_path: Path, 
         assert session.call("12.0").answered
 
 
+def test_f18_a_session_that_accepts_the_loss_reads_all_that_is_readable(tmp_path: Path) -> None:
+    with with_old_damage(tmp_path).session("s", accept_loss=True) as session:
+        with session.turn(user="more"):
+            assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 6]
+            said = [event.data["parts"][0]["content"] for event in session.surface() if event.type == "user_message"]
+            assert said == ["0", "1", "2", "more"]
+        assert turnwal.interrupted(session) is False
+
+
 def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
     view = with_old_damage(tmp_path).inspect("s")
     assert not view.plan

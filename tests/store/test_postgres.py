@@ -168,6 +168,63 @@ def test_a_stopped_process_is_succeeded_and_writes_nothing_when_it_wakes(url: st
         assert seqs(store) == list(range(before + 2))
 
 
+STOPS_INSIDE_A_COMMIT = """
+import os, signal, sys, threading, time
+from tests.store.postgres_writer import Writer
+from turnwal.store.postgres import PostgresStore
+from turnwal.store.postgres_link import Link
+
+def stopping(link, statement, *more):
+    if statement == "COMMIT":
+        link.pgconn.flush()
+        time.sleep(0.2)
+        print("inserted", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.5)  # a thread runs on for a moment
+    return execute(link, statement, *more)
+
+store = PostgresStore(sys.argv[1], lease_s=1, timeout_s=2)
+writers = [Writer(store, f"s{index}") for index in range(3)]
+execute, Link.execute = Link.execute, stopping
+heard = []
+
+def write(writer):
+    try:
+        writer.write()
+    except Exception as error:
+        heard.append(error.code)
+
+threads = [threading.Thread(target=write, args=(writer,)) for writer in writers]
+with store._group._turn:
+    for thread in threads:
+        thread.start()
+    while len(store._group._waiting) < 3:
+        time.sleep(0.001)
+store._group._wake_next()
+for thread in threads:
+    thread.join()
+print(*heard, flush=True)
+"""
+
+
+def test_a_process_stopped_inside_a_shared_commit_is_succeeded_and_writes_nothing(url: str) -> None:
+    command = [sys.executable, "-c", STOPS_INSIDE_A_COMMIT, url]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as zombie,
+        closing(PostgresStore(url, timeout_s=5)) as store,
+    ):
+        try:
+            assert said(zombie) == "inserted"
+            heirs = [Writer(store, f"s{index}", wait=20) for index in range(3)]
+            for heir in heirs:
+                heir.write()
+            zombie.send_signal(signal.SIGCONT)
+            assert said(zombie) == "store_failed store_failed store_failed"
+        finally:
+            zombie.kill()
+        assert [seqs(store, f"s{index}") for index in range(3)] == [[0]] * 3
+
+
 def test_a_killed_process_is_succeeded_when_its_lease_ends(url: str) -> None:
     with writing(url, appends=1_000_000, lease_s=1.0) as process, closing(PostgresStore(url)) as store:
         assert said(process) == "ready"

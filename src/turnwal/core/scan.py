@@ -87,8 +87,8 @@ class Scan(State):
         data = event.data
         kind = data.get("kind")
         self.findings.add("damage", (event.seq,), f"{data.get('length', '?')} bytes that are no record ({kind})")
-        if self._idle:
-            return
+        if self._idle and kind != "lost":
+            return  # recovery's own broken write; what a person gave up for lost may have been acknowledged behind it
         after = data["after"] if isinstance(data.get("after"), int) else event.seq - 1
         if kind == "torn":
             if after >= self.torn_after:

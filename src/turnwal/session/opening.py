@@ -58,7 +58,8 @@ def damaged(session: str, gap: Gap, *, action: str = "open") -> Damaged:
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
     hint = (
-        "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind it"
+        "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind "
+        "it; a session opened with `accept_loss=True` is read without what is lost"
     )
     return Damaged(message, action=action, subject=session, hint=hint)
 

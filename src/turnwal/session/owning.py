@@ -14,6 +14,7 @@ from turnwal.session.settings import Settings
 from turnwal.session.turn import TurnReason, reason_of
 from turnwal.session.writing import Writing
 from turnwal.store.protocol import Claim, Store
+from turnwal.store.surely import surely
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class Owning(Writing):
             self._take_over(claim)
         except BaseException:
             self._journal = None
-            claim.release()
+            surely(claim.release)
             raise
         return self
 
@@ -145,7 +146,7 @@ class Owning(Writing):
 
     def _give_up(self) -> None:
         if self._journal is not None:
-            self._journal.close()
+            surely(self._journal.close)
 
     async def _in_background(self, work: Callable[[], T], *, undo: Callable[[], None] | None = None) -> T:
         """Do blocking work in a thread. When the wait is cancelled the work still ends, and is undone."""

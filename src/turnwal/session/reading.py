@@ -23,7 +23,7 @@ class Reading(Writing):
     def events(self, since: int = 0) -> Iterator[Event]:
         """Yield the events from a seq on, read from the store; what is pending is made durable first.
 
-        Raises `Damaged` where stored bytes are lost.
+        Raises `Damaged` where stored bytes are lost, unless the session was opened with `accept_loss`.
         """
         if not self.closed:
             self.flush()
@@ -53,13 +53,20 @@ class Reading(Writing):
             self._surfaces.setdefault(event.run, Surface()).add(event)
 
     def _stored(self, position: int = 0, after: Head | None = None) -> Iterator[Event]:
-        """The stored events from a position on. Raises `Damaged` where bytes of what is durable are lost."""
+        """The stored events from a position on. Raises `Damaged` where bytes of what is durable are lost.
+
+        Where the loss is accepted, every readable event is yielded, in the order of their seqs.
+        """
         # what another thread is writing meanwhile is not there yet, and is no damage
         durable = None if self._journal is None else self._journal.durable.count
-        for item in self._store.read(self.id, position, after=after):
+        lossy = self._settings.accept_loss
+        seq = -1 if after is None else after.count - 1
+        for item in self._store.read(self.id, position, after=after, past_damage=lossy):
             if isinstance(item, Record):
-                yield item.event
-            elif item.corrupt if durable is None else item.after + 1 < durable:
+                if item.event.seq > seq:
+                    seq = item.event.seq
+                    yield item.event
+            elif not lossy and (item.corrupt if durable is None else item.after + 1 < durable):
                 raise damaged(self.id, item, action="read")
 
     def _recorded(self, position: int = 0, after: Head | None = None) -> Iterator[Event]:

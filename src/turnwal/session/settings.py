@@ -21,7 +21,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Describes this process to those it keeps out."""
     accept_loss: bool = False
-    """Go on behind damage that lost something, saying so in the log."""
+    """Go on behind damage that lost something: in open work, saying so in the log; in ended turns, reading past it."""
     dispatch: str = "durable"
     """What turns declare: `durable`, or `none` for a writer that does not record each dispatch before its body."""
     redact: Callable[[dict[str, Any]], dict[str, Any]] | None = None

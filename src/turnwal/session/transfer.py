@@ -19,6 +19,7 @@ from turnwal.core.types import check_known
 from turnwal.session.inspection import glance
 from turnwal.session.opening import damage_data, damaged
 from turnwal.store.protocol import Gap, Record, Store
+from turnwal.store.surely import surely
 
 _FROM_START: Final = "a history begins with its session_start: pass every line from the first, as an export has them"
 _WHOLE: Final = "pass every line of one session, in order and unchanged, as an export has them; nothing was stored"
@@ -114,4 +115,4 @@ def _owned(store: Store, session: str, *, needed: bool) -> Iterator[bool]:
     try:
         yield True
     finally:
-        claim.release()
+        surely(claim.release)

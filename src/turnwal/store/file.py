@@ -37,6 +37,7 @@ from turnwal.store.frames import frames
 from turnwal.store.mounts import network_type
 from turnwal.store.names import SUFFIX, file_stem, is_digest_name, not_found, session_of
 from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.surely import surely
 
 OWNER_SUFFIX: Final = ".owner"
 _POLL_S: Final = 0.005
@@ -73,7 +74,7 @@ class FileStore:
                     self._claims.difference_update([held for held in tuple(self._claims) if held.released])
                     self._claims.add(claim)
                 except BaseException:
-                    claim.release()
+                    surely(claim.release)
                     raise
                 return claim
             if time.monotonic() >= deadline:
@@ -180,7 +181,7 @@ class FileStore:
         except BaseException:
             # whatever ends it, even Ctrl-C, does not leave the session held by this process
             if claim is not None:
-                claim.release()
+                surely(claim.release)
             raise
         return claim
 

@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 from turnwal.core.errors import StoreFailed, StoreUnsupported
@@ -60,17 +61,15 @@ class LifeLock:
     def close(self) -> None:
         """Let the lock go, also for a child that was forked past Python and still has the descriptor; idempotent."""
         with _forking:
-            descriptor, self._descriptor = self._descriptor, -1
+            # in this order it can be repeated when an interrupt ended it
+            if self._descriptor < 0:
+                return
+            if self._pid == os.getpid():
+                with suppress(OSError):
+                    fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_UNLCK, self._number))
             _live.discard(self)
-            if descriptor < 0:
-                return
-            try:
-                if self._pid == os.getpid():
-                    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_UNLCK, self._number))
-            except OSError:
-                return
-            finally:
-                os.close(descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
 
 
 def is_held(path: str, number: int) -> bool:

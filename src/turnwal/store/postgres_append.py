@@ -76,20 +76,23 @@ def append_alone(link: Link, pending: Pending[Leased]) -> None:
 
 
 def append_together(link: Link, group: Sequence[Pending[Leased]], subject: str) -> None:
-    """Append for many in one transaction of two round trips, one of them the commit."""
+    """Append for many in one transaction of one round trip.
+
+    The commit is sent with the rest: a process that is stopped in between would keep the rows of its sessions locked.
+    """
     try:
         with link.pipeline():
             link.execute("BEGIN")
             cursors = [link.execute(*_statement(*pending.work)) for pending in group]
+            link.execute("COMMIT")
         written = [cursor.rowcount for cursor in cursors]
     except psycopg.Error:
         if link.pgconn.transaction_status != pq.TransactionStatus.INERROR:
             raise
-        # the commit was not sent, so nothing is there; the one at fault is found by asking each
+        # what follows a failed statement is skipped, the commit too; the one at fault is found by asking each
         link.roll_back()
         _append_each(link, group, subject)
         return
-    link.execute("COMMIT")
     check_notices(link, subject)
     for pending, count in zip(group, written, strict=True):
         if count != len(pending.work.work.lines):
@@ -100,6 +103,8 @@ def insert_whole(link: Link, key: bytes, id: bytes, session: str, gathered: Iter
     """Insert a whole history, each line with its newline, in one transaction; False where its id is taken."""
     link.notices.clear()
     link.execute("BEGIN")
+    if link.bounds_transactions:
+        link.execute("SET LOCAL transaction_timeout = 0")
     made = link.execute(f"{MAKE} RETURNING number", (key, id)).fetchone()
     if made is None:
         link.roll_back()

@@ -28,6 +28,7 @@ from turnwal.store.postgres_errors import TooSlow, Translated
 
 T = TypeVar("T")
 
+_BOUNDING_SERVER: Final = 170_000
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
 
@@ -67,6 +68,11 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
         self._known: set[bytes] = set()
         self._heard = select.poll()
         self._heard.register(self.fileno(), select.POLLIN)
+
+    @property
+    def bounds_transactions(self) -> bool:
+        """Whether the server can end a transaction that takes too long; PostgreSQL can from 17 on."""
+        return self.info.server_version >= _BOUNDING_SERVER
 
     def is_quiet(self) -> bool:
         """Whether it is open and the server said nothing since the last answer: what it says then is goodbye."""
@@ -150,6 +156,9 @@ class Links:
             try:
                 link.prepare_to_work(self._patience)
                 link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
+                if link.bounds_transactions:
+                    # a process that is stopped in a transaction must not keep what it locked
+                    link.execute(f"SET transaction_timeout = {int(self._patience * 1000)}".encode())
                 # a cancelled wait for a standby is told as a warning, and must not be kept from us
                 link.execute("SET client_min_messages = notice")
                 if _setting(link, "synchronous_commit") == "off":

@@ -40,6 +40,7 @@ from turnwal.store.sqlite_file import check_path, check_version
 from turnwal.store.sqlite_queries import IDS, INTERRUPTED, Found, chunks, find, names, newest
 from turnwal.store.sqlite_reading import Reader
 from turnwal.store.sqlite_writing import Writer
+from turnwal.store.surely import surely
 
 _POLL_S = 0.01
 
@@ -101,7 +102,7 @@ class SqliteStore:
             with self._entering:
                 self._claims = [*(held for held in self._claims if not held.released), claim]
         except BaseException:
-            lock.close()
+            surely(lock.close)
             raise
         return claim
 
