@@ -126,6 +126,10 @@ def test_what_is_refused_records_nothing() -> None:
                 step.request("antrhopic", model="m")
             with pytest.raises(Refused, match="messages is given twice"):
                 step.request("anthropic", model="m", messages=[])
+            odd: dict[str, dict[str, Any]] = {"gemini": {"config": object()}, "bedrock": {"toolConfig": object()}}
+            for target, settings in odd.items():
+                with pytest.raises(Refused, match="onfig is of type object"):
+                    step.request(target, model="m", **settings)
             with pytest.raises(Refused, match="unknown"):
                 step.request("anthropic", model="m", check="maybe")  # type: ignore[arg-type]
             assert session.head == head

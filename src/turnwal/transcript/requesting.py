@@ -22,7 +22,7 @@ def request(
 
     Anthropic `messages.create`, OpenAI `chat.completions.create` and `responses.create`, google-genai
     `models.generate_content`, boto3 `converse`, Mistral `chat.complete`. `tools` are the provider's own, as it wants
-    them. Raises `Refused` for a setting that the rendering itself gives.
+    them. Raises `Refused` for a setting that the rendering itself gives, or cannot add to.
     """
     settings = dict(settings or {})
     made = _REQUESTS[target](rendering, model, list(tools) if tools else None, settings)
@@ -123,13 +123,13 @@ def _responses(rendering: Rendering, model: str, tools: Tools | None, _: dict[st
 
 
 def _gemini(rendering: Rendering, model: str, tools: Tools | None, settings: dict[str, Any]) -> dict[str, Any]:
-    config = {**settings.pop("config", {}), **_given(system_instruction=rendering.system, tools=tools)}
+    config = {**_object_in(settings, "config"), **_given(system_instruction=rendering.system, tools=tools)}
     return {"model": model, "contents": rendering.messages} | _given(config=config)
 
 
 def _bedrock(rendering: Rendering, model: str, tools: Tools | None, settings: dict[str, Any]) -> dict[str, Any]:
     system = [{"text": rendering.system}] if rendering.system else None
-    configured = {**settings.pop("toolConfig", {}), **_given(tools=tools)}
+    configured = {**_object_in(settings, "toolConfig"), **_given(tools=tools)}
     return {"modelId": model, "messages": rendering.messages} | _given(system=system, toolConfig=configured)
 
 
@@ -141,6 +141,19 @@ _REQUESTS: Final[Mapping[str, Callable[[Rendering, str, Tools | None, dict[str, 
     "bedrock": _bedrock,
     "mistral": _chat,
 }
+
+
+def _object_in(settings: dict[str, Any], name: str) -> Mapping[str, Any]:
+    """A setting that the rendering adds to, taken out of the settings."""
+    value = settings.pop(name, {})
+    if not isinstance(value, Mapping):
+        raise Refused(
+            f"{name} is of type {type(value).__name__}, which nothing can be added to",
+            action="request",
+            subject=name,
+            hint="pass it as a dict",
+        )
+    return value
 
 
 def _given(**fields: Any) -> dict[str, Any]:
