@@ -2,10 +2,13 @@
 
 import contextvars
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwal.core.errors import CallerError, OutcomeUnknown, TurnwalError
 from turnwal.session.tools import Parts, Ready, is_async, is_generator, parts_of
+
+if TYPE_CHECKING:
+    from turnwal.session.handle import Handle
 
 
 class Outcome(NamedTuple):
@@ -16,28 +19,29 @@ class Outcome(NamedTuple):
     unknown: Exception | None = None
 
 
-def execute(ready: Ready, key: str) -> Outcome:
-    """Call the tool. Exceptions are outcomes; an interrupt is not one and passes through.
+def execute(ready: Ready, call: "Handle") -> Outcome:
+    """Call the tool, as a body of the call. Exceptions are outcomes; an interrupt is not one and passes through.
 
     What has still to be driven, like a coroutine that nobody awaits, is no value: a tool that returns it has an error
     where its body provably did not run, else an unknown outcome.
     """
-    return _driven(ready, _call(ready, key))
+    return _driven(ready, _call(ready, call))
 
 
-async def execute_async(ready: Ready, key: str) -> Outcome:
+async def execute_async(ready: Ready, call: "Handle") -> Outcome:
     """As `execute`, for tools of both kinds; a synchronous one runs in a thread. A cancellation passes through."""
     import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
     import inspect  # noqa: PLC0415 - as in tools.is_async
 
     if is_async(ready.function):
-        outcome = _call(ready, key)
+        outcome = _call(ready, call)
     else:
         context = contextvars.copy_context()
-        outcome = await asyncio.get_running_loop().run_in_executor(None, context.run, _call, ready, key)
+        outcome = await asyncio.get_running_loop().run_in_executor(None, context.run, _call, ready, call)
     if inspect.isawaitable(outcome.value):
         try:
-            outcome = Outcome(value=await outcome.value)
+            with call.running():
+                outcome = Outcome(value=await outcome.value)
         except OutcomeUnknown as lost:
             outcome = Outcome(unknown=lost)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
@@ -45,9 +49,11 @@ async def execute_async(ready: Ready, key: str) -> Outcome:
     return _driven(ready, outcome)
 
 
-def _call(ready: Ready, key: str) -> Outcome:
+def _call(ready: Ready, call: "Handle") -> Outcome:
+    # marked where it runs: a thread goes on although nobody waits for it any more
     try:
-        return Outcome(value=ready.function(**_arguments(ready, key)))
+        with call.running():
+            return Outcome(value=ready.function(**_arguments(ready, call.key)))
     except OutcomeUnknown as lost:
         return Outcome(unknown=lost)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result

@@ -4,7 +4,8 @@ What happened to the call comes from the log: from the session's scan while it i
 says is about it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from turnwal.core import calls, keys, values
@@ -25,6 +26,8 @@ class Handle:
         self._session = session
         self._found = found
         self._child: dict[str, Any] | None = None
+        self._running: set[object] = set()
+        """One for each body of the call that runs, whatever the log says of it meanwhile."""
 
     @property
     def run_name(self) -> str:
@@ -67,6 +70,16 @@ class Handle:
             mine = self._found
             mine.id, mine.name, mine.arguments = found.id, found.name, found.arguments
             mine.free_text, mine.redacted = found.free_text, found.redacted
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """A block in which a body of the call runs; whoever runs one holds the handle, so there is no second handle."""
+        body = object()
+        try:
+            self._running.add(body)
+            yield
+        finally:
+            self._running.discard(body)
 
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""
