@@ -243,17 +243,16 @@ def test_a_cancelled_wait_leaves_the_call_running_as_long_as_its_thread(sessions
         return "paid"
 
     async def main() -> None:
-        async with sessions.session("s") as session:
-            async with session.turn(user="go") as turn, turn.step() as step:
-                (call,) = step.assistant(reply(asks("pay")))
-                task = asyncio.ensure_future(call.arun({"pay": slow}))
-                await asyncio.to_thread(inside.wait, 30)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                with pytest.raises(Refused, match="is running"):
-                    await call.aretry({"pay": pay})
-                release.set()
+        async with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+            (call,) = step.assistant(reply(asks("pay")))
+            task = asyncio.ensure_future(call.arun({"pay": slow}))
+            await asyncio.to_thread(inside.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(Refused, match="is running"):
+                await call.aretry({"pay": pay})
+            release.set()
 
     asyncio.run(main())
 

@@ -151,3 +151,46 @@ def test_a_closed_session_still_reads_what_it_wrote() -> None:
     note(session, "0")
     session.close()
     assert [event.type for event in session] == ["session_start", "user_message"]
+
+
+@pytest.mark.parametrize("wrong", [6, 9, 13, 15, 16, 23, 36, 94])
+def test_f18_a_seq_that_a_changed_byte_made_another_hides_no_event(tmp_path: Path, wrong: int) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(4):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                step.run(step.assistant(reply(asks("pay", order=n))), TOOLS)
+    path = tmp_path / "s.jsonl"
+    data = path.read_bytes()
+    assert data.count(b'{"seq":14,') == 1
+    path.write_bytes(data.replace(b'{"seq":14,', b'{"seq":%d,' % wrong))
+
+    heard: list[int] = []
+    with sessions.session("s", accept_loss=True) as session, session.turn(user="more"):
+        read = [event.seq for event in session]
+        assert read == [seq for seq in range(len(session)) if seq != 14]
+        assert session.surface()[-1].data["parts"][0]["content"] == "more"
+        for event in session.subscribe(since=0):
+            heard.append(event.seq)
+            if len(heard) == len(read):
+                break
+    assert heard == read
+
+
+def test_f18_lines_that_nothing_confirms_count_as_far_as_they_fit(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(11):
+            session.append("x.note", {"n": n})
+        for _ in range(2):
+            with session.turn(user="go"):
+                pass
+    path = tmp_path / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    for seq in (3, 5, 7):
+        lines[seq] = lines[seq].replace(b'"n":', b'"m":')
+    # neither the line before it nor the one behind it says which seq is true of 8, and of 9 it is a lie
+    lines[9] = lines[9].replace(b'"seq":9', b'"seq":8')
+    path.write_bytes(b"\n".join(lines))
+    with sessions.session("s", accept_loss=True) as session:
+        assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 9]
