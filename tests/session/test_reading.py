@@ -189,8 +189,8 @@ def test_f18_lines_that_nothing_confirms_count_as_far_as_they_fit(tmp_path: Path
     lines = path.read_bytes().split(b"\n")
     for seq in (3, 5, 7):
         lines[seq] = lines[seq].replace(b'"n":', b'"m":')
-    # neither the line before it nor the one behind it says which seq is true of 8, and of 9 it is a lie
-    lines[9] = lines[9].replace(b'"seq":9', b'"seq":8')
+    # neither the line before it nor the one behind confirms the seq of 8, and that of 9 is a lie
+    lines[9] = lines[9].replace(b'"seq":9,', b'"seq":99,')
     path.write_bytes(b"\n".join(lines))
     with sessions.session("s", accept_loss=True) as session:
         assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 9]

@@ -16,36 +16,39 @@ from turnwal.store.protocol import Gap, Record
 def believed(items: Iterable[Record | Gap], durable: Head | None) -> Iterator[Record | Gap]:
     """The gaps, and the records in the ascending order of their seqs; `durable` is the head of all, where it is known.
 
-    A line that nothing confirms is yielded behind the gaps around it.
+    What nothing confirms, and the gaps behind it, wait for the next line that is certain.
     """
     mark = -1
-    unconfirmed: list[Record] = []
+    unconfirmed: list[Record | Gap] = []
     last: Record | None = None
     linked = False
     for item in chain(items, (None,)):
-        if isinstance(item, Gap):
-            yield item
-        elif item is not None and item.sound:
-            mark = item.event.seq
-            yield item
-        else:
-            if last is not None:
-                goes_on = item is not None and follows(item.event, after(last.line, last.event))
-                if linked or goes_on or (durable is not None and digest(last.line) == durable.hash):
-                    for record in (*_between(unconfirmed, mark, last.event.seq), *_between([last], mark, None)):
-                        mark = record.event.seq
-                        yield record
-                    unconfirmed = []
-                else:
-                    unconfirmed.append(last)
-                linked = goes_on
+        if last is not None:
+            goes_on = isinstance(item, Record) and follows(item.event, after(last.line, last.event))
+            if linked or goes_on or (durable is not None and digest(last.line) == durable.hash):
+                yield from _between(unconfirmed, mark, last.event.seq)
+                unconfirmed = []
+                if last.event.seq > mark:
+                    mark = last.event.seq
+                    yield last
+            else:
+                unconfirmed.append(last)
+            last, linked = None, goes_on
+        if isinstance(item, Record) and not item.sound:
             last = item
+        elif item is not None and unconfirmed:
+            unconfirmed.append(item)
+        elif item is not None:
+            mark = item.event.seq if isinstance(item, Record) else mark
+            yield item
     yield from _between(unconfirmed, mark, None if durable is None else durable.count)
 
 
-def _between(records: Iterable[Record], mark: int, end: int | None) -> Iterator[Record]:
-    """The records whose seqs ascend between two that are certain, both excluded."""
-    for record in records:
-        if record.event.seq > mark and (end is None or record.event.seq < end):
-            mark = record.event.seq
-            yield record
+def _between(items: Iterable[Record | Gap], mark: int, end: int | None) -> Iterator[Record | Gap]:
+    """The gaps, and the records whose seqs ascend between two that are certain, both excluded."""
+    for item in items:
+        if isinstance(item, Gap):
+            yield item
+        elif item.event.seq > mark and (end is None or item.event.seq < end):
+            mark = item.event.seq
+            yield item
