@@ -1,5 +1,6 @@
 """Looking at a live or stored session: everything of one moment, or word that something is lost."""
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 import turnwal
 from tests.session.helpers import TOOLS, asks, reply, results, says
-from turnwal.core.errors import Damaged
+from turnwal.core.errors import Damaged, Refused
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
@@ -107,6 +108,92 @@ def test_f18_a_session_that_accepts_the_loss_reads_all_that_is_readable(tmp_path
             said = [event.data["parts"][0]["content"] for event in session.surface() if event.type == "user_message"]
             assert said == ["0", "1", "2", "more"]
         assert turnwal.interrupted(session) is False
+
+
+def damage(root: Path, seq: int) -> None:
+    path = root / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    lines[seq] = b"z" + lines[seq][1:]
+    path.write_bytes(b"\n".join(lines))
+
+
+def with_waiting_calls(root: Path) -> Sessions:
+    """Calls 4.0 and 20.0 wait for a person; the answer of 12.0, in the turn between, was lost."""
+    sessions = Sessions(FileStore(root))
+    with sessions.session("s") as session:
+        for n in range(3):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                calls = step.assistant(reply(asks("pay" if n != 1 else "loses")))
+                if n == 1:
+                    step.run(calls, TOOLS)
+                else:
+                    calls[0].ask("pay?")
+        with session.turn(user="more"):
+            pass
+        assert [call.call_key for call in session.waiting()] == ["4.0", "20.0"]
+    return sessions
+
+
+def test_f18_a_call_before_damage_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 17)
+    with sessions.session("s") as session:
+        for look in (session.waiting, lambda: session.call("4.0"), lambda: session.call("12.0")):
+            with pytest.raises(Damaged, match="line 18"):
+                look()
+        assert session.call("20.0").waiting
+
+
+@pytest.mark.parametrize("lost", [2, 4, 6, 9, 15, 17, 20])
+def test_f18_a_waiting_call_before_damage_is_granted_or_denied(tmp_path: Path, lost: int) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, lost)
+    with sessions.session("s", accept_loss=True) as session:
+        first, second = session.waiting()
+        assert (first.call_key, second.call_key) == ("4.0", "20.0")
+        first.grant(by="ada")
+        second.deny(by="ada")
+        assert [call.call_key for call in session.granted()] == ["4.0"]
+        del first, second
+        gc.collect()
+        with session.turn(resumes="4.0") as turn:
+            assert turn.resumed is not None
+            if lost == 4:
+                with pytest.raises(Refused, match="asks for it is lost"):
+                    turn.resumed.run(TOOLS)
+            else:
+                assert not turn.resumed.run(TOOLS).data["is_error"]
+
+
+def test_f18_a_lost_call_before_damage_is_not_repeated_until_somebody_knows(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 17)
+    ran: list[int] = []
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert call.repeatable
+        for settled in (None, "unknown"):
+            if settled:
+                call.settle("unknown", by="ada")
+            with pytest.raises(Refused, match="what is lost"):
+                call.retry({"loses": lambda: ran.append(1)})
+        call.settle("did_not_happen", by="ada")
+        assert call.retry({"loses": lambda: ran.append(2)}).data["outcome"] == "happened"
+    assert ran == [2]
+
+
+def test_f18_a_call_whose_result_is_lost_is_settled(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 14)
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert not call.answered
+        assert call.settle("happened", by="ada").data["outcome"] == "happened"
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused):
+            session.call("12.0").retry({"loses": lambda: None})
+        with pytest.raises(Damaged, match="line 15"):
+            session.call("3.7")
 
 
 def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:

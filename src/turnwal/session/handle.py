@@ -136,6 +136,17 @@ class Handle:
         return self._found.attempts > 0 or self.dispatched
 
     @property
+    def _doubtful(self) -> bool:
+        """Whether a dispatch or an outcome of the call may be among lost bytes.
+
+        Every later turn says of a question that it is open, and of a grant that it was not used, so these prove that
+        the call was not dispatched.
+        """
+        state = self._state
+        proven = state is not None and (state.granted or state.question == "pending")
+        return self._found.doubtful and not proven
+
+    @property
     def _question(self) -> values.Question | None:
         """What became of its approval: what the scan says while the call is open, else what is known of it."""
         state = self._state
@@ -153,6 +164,14 @@ class Handle:
             raise self._refusal(why, "a call gets one result; `settle` records what is learnt later")
         return state
 
+    def _check_known(self) -> None:
+        """Refuse to run what may have run, and what is not known well enough to be run."""
+        if not self.key:
+            raise self._refusal("the line that asks for it is lost", "deny or reject it, and have the model ask again")
+        if self._doubtful:
+            hint = "look where it acts, then `settle` it as `did_not_happen`, or answer it where it waits"
+            raise self._refusal("what is lost of the log may be a dispatch of it", hint)
+
     def _check_arguments(self) -> None:
         if self.redacted:
             hint = "what the model wrote is known only to the process that recorded it"
@@ -165,6 +184,7 @@ class Handle:
         question = self._question
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
+        self._check_known()
         if self._handed_out:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"

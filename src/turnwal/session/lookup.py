@@ -5,7 +5,7 @@ A scan says which records are about the call, so one that carries only a provide
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from turnwal.core import keys
 from turnwal.core.chain import EMPTY, Head, after
@@ -27,6 +27,9 @@ from turnwal.core.values import (
 from turnwal.session.opening import Beginning, contiguous, damaged
 from turnwal.session.past import believed
 from turnwal.store.protocol import Gap, Record, Store
+
+_SHOW: Final = "`turnwal show` reads on past it"
+_PAST: Final = f"{_SHOW}; with `--accept-loss`, or in a session opened with `accept_loss=True`, calls are found past it"
 
 
 @dataclass(slots=True)
@@ -207,7 +210,7 @@ def find(store: Store, session: str, wanted: Collection[int], head: Head, *, acc
             raise not_found(session, first)
         return find(store, session, rest, head, accept_loss=accept_loss)
     if not accept_loss:
-        raise damaged(session, gap, action="find a call in")
+        raise damaged(session, gap, action="find a call in", hint=_PAST)
     lookup = Lookup(wanted)
     lookup.read_past(store, session, begin, head)
     return lookup
@@ -222,7 +225,11 @@ def told_of(scan: Scan, session: str, key: int, lookup: Lookup) -> Found:
         call = run.find(key)
         if call is not None:
             return Found(key, run.name, call.id, call.name, doubtful=True)
-    raise not_found(session, key) if lookup.gap is None else damaged(session, lookup.gap, action="find a call in")
+    raise (
+        not_found(session, key)
+        if lookup.gap is None
+        else damaged(session, lookup.gap, action="find a call in", hint=_SHOW)
+    )
 
 
 def not_found(session: str, key: int) -> CallNotFound:

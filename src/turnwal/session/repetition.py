@@ -70,7 +70,8 @@ class Repetition(Handle):
             self._session.check_open()
             if outcome not in get_args(OutcomeWord):
                 raise self._refusal(f"{outcome!r} is no outcome", f"say one of: {', '.join(get_args(OutcomeWord))}")
-            if not self.answered:
+            # of a call that is not open, its result may be what is lost
+            if not self.answered and not (self._found.doubtful and self._state is None):
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
@@ -137,6 +138,7 @@ class Repetition(Handle):
             raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
+        self._check_known()
         if self._question in ("pending", "denied", "void") and self._found.learnt != "did_not_happen":
             hint = "only a granted call may run; a person who settles it as `did_not_happen` lets it be repeated"
             raise self._refusal(f"its approval is {self._question}", hint)
