@@ -1,14 +1,19 @@
 """Running a tool's body and keeping apart what can come of it."""
 
 import contextvars
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwal.core.errors import CallerError, OutcomeUnknown, TurnwalError
 from turnwal.session.tools import Parts, Ready, is_async, is_generator, parts_of
 
 if TYPE_CHECKING:
     from turnwal.session.handle import Handle
+
+
+_COLLECTIONS: Final = (list, tuple, set, frozenset)
+_PLAIN: Final = (str, bytes, int, float, dict, *_COLLECTIONS, type(None))
 
 
 class Outcome(NamedTuple):
@@ -22,8 +27,9 @@ class Outcome(NamedTuple):
 def execute(ready: Ready, call: "Handle") -> Outcome:
     """Call the tool, as a body of the call. Exceptions are outcomes; an interrupt is not one and passes through.
 
-    What has still to be driven, like a coroutine that nobody awaits, is no value: a tool that returns it has an error
-    where its body provably did not run, else an unknown outcome.
+    What has still to be driven, like a coroutine that nobody awaits or a `map` that nobody takes from, is no value, nor
+    is a collection of such: a tool that returns it has an error where its body provably did not run, else an unknown
+    outcome.
     """
     return _driven(ready, _call(ready, call))
 
@@ -65,16 +71,28 @@ def _driven(ready: Ready, outcome: Outcome) -> Outcome:
     import inspect  # noqa: PLC0415 - as in tools.is_async
 
     value = outcome.value
-    if not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, _COLLECTIONS) else ()
+    undriven = [each for each in (value, *inside) if _is_undriven(each)]
+    if not undriven:
         return outcome
-    with suppress(Exception):
-        if inspect.iscoroutine(value) or inspect.isgenerator(value):
-            value.close()
+    for each in undriven:
+        with suppress(Exception):
+            if inspect.iscoroutine(each) or inspect.isgenerator(each):
+                each.close()
     if is_generator(ready.function):
         return Outcome(error=TypeError("the tool is a generator function, so calling it did not run its body"))
-    what = type(value).__name__
+    what = type(undriven[0]).__name__
     why = f"the tool returned an unfinished {what}, which nothing drives; what it did before that may have happened"
     return Outcome(unknown=OutcomeUnknown(why))
+
+
+def _is_undriven(value: object) -> bool:
+    """Whether a value is one whose work is done only when somebody awaits it or takes from it."""
+    if isinstance(value, _PLAIN):
+        return False
+    import inspect  # noqa: PLC0415 - as in tools.is_async
+
+    return inspect.isawaitable(value) or isinstance(value, (Iterator, AsyncIterator))
 
 
 class Told(NamedTuple):
