@@ -205,6 +205,27 @@ def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
         view.surface()
 
 
+def test_waiting_calls_are_looked_up_in_one_pass(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        for call in step.assistant(reply(*(asks("pay", order=n) for n in range(9)))):
+            call.ask("pay?")
+    read, passes = sessions.store.read, []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        passes.append(arguments)
+        return read(*arguments, **options)
+
+    with sessions.session("s") as session:
+        session.flush()
+        monkeypatch.setattr(sessions.store, "read", counted)
+        waiting = session.waiting()
+        # one from the line that asks, one for what was recorded meanwhile
+        assert len(passes) == 2
+        assert [call.args for call in waiting] == [{"order": n} for n in range(9)]
+        assert session.waiting() == waiting
+        assert len(passes) == 2
+
+
 def test_a_view_is_of_one_moment(sessions: Sessions) -> None:
     with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
         (call,) = step.assistant(reply(asks("pay")))
