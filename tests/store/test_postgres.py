@@ -403,6 +403,106 @@ def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent(stor
     assert list(store.sessions()) == ["s"]
 
 
+LOST_LINES = {
+    "one line": 1,
+    "a batch": 3,
+    "every line": 6,
+}
+
+
+@pytest.mark.parametrize("lost", LOST_LINES.values(), ids=LOST_LINES)
+@pytest.mark.parametrize("how", ["alone", "a batch", "together", "opening"])
+def test_an_owner_whose_last_lines_are_gone_writes_nothing_behind_the_hole(
+    url: str, store: PostgresStore, how: str, lost: int
+) -> None:
+    other, writer = Writer(store, "other"), Writer(store)
+    for each in (other, writer):
+        each.write(3)
+        each.write(3)
+    schema = schema_of(url)
+    shared_server().execute(
+        "DELETE FROM turnwal_line WHERE session = %s AND position IN "
+        "(SELECT position FROM turnwal_line WHERE session = %s ORDER BY position DESC LIMIT %s)",
+        *(writer.claim._number, writer.claim._number, lost),
+        schema=schema,
+    )
+
+    def write() -> None:
+        writer.claim._opened = 1 if how == "opening" else None
+        writer.write(2 if how == "a batch" else 1)
+
+    for _ in range(2):
+        if how == "together":
+            with blocked(url) as release:
+                running = [in_background(act) for act in (Writer(store, f"first {lost}").write, other.write, write)]
+                wait_until_waiting()
+                time.sleep(0.2)
+                release()
+                for thread, _ in running:
+                    thread.join(20)
+            assert [len(failures) for _, failures in running] == [0, 0, 1]
+            error: BaseException = running[2][1][0]
+            lost += 100  # another session is the first of the next group
+        else:
+            with pytest.raises(OwnershipLost) as caught:
+                write()
+            error = caught.value
+            other.write()
+        assert isinstance(error, OwnershipLost)
+        assert "acknowledged are not there any more" in error.message
+    lost %= 100
+
+    assert seqs(store) == list(range(6 - lost))
+    assert seqs(store, "other") == list(range(8))
+    assert list(store.interrupted()) == []
+    writer.claim.release()
+    heir = Writer(store)
+    heir.write()
+    assert seqs(store) == list(range(7 - lost))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_number_that_names_another_session_is_not_written_to(url: str, store: PostgresStore, count: int) -> None:
+    writer = Writer(store, "mine")
+    writer.write()
+    changed = "UPDATE turnwal_session SET id = %s, key = %s WHERE number = %s"
+    shared_server().execute(changed, b"theirs", b"theirs", writer.claim._number, schema=schema_of(url))
+
+    with pytest.raises(OwnershipLost, match="not there any more"):
+        writer.write(count)
+    assert seqs(store, "theirs") == [0]
+
+
+def test_a_standby_promoted_without_the_last_lines_takes_none_behind_them() -> None:
+    with (
+        running_server() as primary,
+        fresh_schema(primary) as url,
+        running_server(primary) as standby,
+    ):
+        hosts = f"{quote(str(primary.root), safe='')},{quote(str(standby.root), safe='')}"
+        both = url.replace(quote(str(primary.root), safe=""), hosts) + "&target_session_attrs=read-write"
+        with closing(PostgresStore(both, lease_s=60)) as store:
+            writers = [Writer(store, name) for name in ("a", "b")]
+            writers[0].write()
+            writers[1].write(2)
+            replayed = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()"
+            while not primary.execute(replayed):
+                time.sleep(0.02)
+            standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            standby.execute("SELECT pg_reload_conf()")
+            while standby.execute("SELECT pid FROM pg_stat_wal_receiver"):
+                time.sleep(0.02)
+            writers[1].write(3)
+            primary.stop(signal.SIGKILL)
+            standby.execute("SELECT pg_promote()")
+
+            writers[0].write()
+            for _ in range(2):
+                with pytest.raises(OwnershipLost, match="acknowledged are not there any more"):
+                    writers[1].write()
+            assert (seqs(store, "a"), seqs(store, "b")) == ([0, 1], [0, 1])
+
+
 @contextmanager
 def blocked(url: str) -> Iterator[Callable[[], None]]:
     """Nothing can be inserted into lines for the length of the block."""
