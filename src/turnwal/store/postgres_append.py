@@ -37,7 +37,7 @@ _END: Final = (
 )
 """Where the next line of a session belongs. The server knows a line's length without reading the line."""
 _ALLOWED: Final = (
-    "number = %s AND id = %s AND epoch = %s AND lease = %s "
+    "number = %s AND id = %s AND epoch = %s AND lease = %s "  # noqa: S608 - of constants, as what follows
     "AND EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
     f"AND {_END} = %s"
 )
@@ -58,7 +58,7 @@ _GATHERED: Final = (
 )
 _OPENED: Final = "UPDATE turnwal_session SET open_from = %s WHERE number = %s"
 _WHY: Final = (
-    "SELECT epoch, lease, EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP), "
+    "SELECT epoch, lease, EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP), "  # noqa: S608 - as above
     f"{_END} FROM turnwal_session WHERE number = %s AND id = %s"
 )
 
