@@ -969,15 +969,20 @@ def together(*acts: Callable[[], None]) -> list[BaseException | None]:
 
 def gathered(store: SqliteStore, acts: list[Callable[[], None]]) -> list[BaseException | None]:
     """Run the acts so that all wait for the same commit: the turn is held until they do."""
-    store._group._turn.acquire()
+    taken = threading.Event()
 
-    def release() -> None:
-        while len(store._group._waiting) < len(acts):
-            time.sleep(0.001)
-        store._group._turn.release()
+    def hold() -> None:
+        with store._group._turn:
+            taken.set()
+            while len(store._group._waiting) < len(acts):
+                time.sleep(0.001)
         store._group._wake_next()
 
-    return together(*acts, release)[:-1]
+    def behind(act: Callable[[], None]) -> None:
+        assert taken.wait(10)
+        act()
+
+    return together(*(lambda act=act: behind(act) for act in acts), hold)[:-1]
 
 
 def appending(claim: SqliteClaim, head: Head, count: int = 1) -> Callable[[], None]:
@@ -1086,6 +1091,9 @@ def test_an_append_whose_caller_gave_up_is_never_written_later(path: Path, monke
 
         def acquire(self, *, blocking: bool = True) -> bool:
             raise KeyboardInterrupt(blocking)
+
+        def release(self) -> None:
+            raise RuntimeError("it was not taken")
 
     with monkeypatch.context() as patch:
         patch.setattr(store._group, "_turn", Interrupted())
