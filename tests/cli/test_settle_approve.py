@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.cli.worlds import World, holder, run
+from tests.cli.worlds import World, holder, rot, run
 
 
 def last_event(world: World, session: str) -> dict[str, object]:
@@ -141,3 +141,20 @@ def test_what_cannot_be_done_says_why(world: World, arguments: list[str], code: 
     assert result.stderr.startswith(f"error {error}: ")
     assert "hint: " in result.stderr
     assert world.path("s").read_bytes() == before
+
+
+def test_f18_a_call_before_old_damage_is_found_where_the_loss_is_accepted(world: World) -> None:
+    world.crashed("s")
+    run("recover", "s")
+    key = world.waiting("s")
+    world.clean("s", turns=2)
+    # what is lost belongs to a turn that ended; it stands behind both calls
+    rot(world.path("s"), int(key.split(".")[0]) + 8)
+
+    for verb in (("settle", "s", "4.1", "happened"), ("approve", "s", key)):
+        refused = run(*verb)
+        assert (refused.exit_code, "--accept-loss" in refused.stderr) == (4, True)
+        assert f"line {int(key.split('.')[0]) + 9}" in refused.stderr
+        assert run(*verb, "--accept-loss").exit_code == 0
+
+    assert last_event(world, "s")["type"] == "approval_response"

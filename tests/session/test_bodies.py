@@ -39,6 +39,22 @@ def half_done(order: int = 0) -> object:
     return steps_of(order)
 
 
+def mapped() -> object:
+    return map(ran.append, [1])
+
+
+def listed() -> object:
+    return ["paid", lazily()]
+
+
+def named() -> object:
+    return {"first": mapped()}
+
+
+async def lazily() -> None:
+    ran.append(1)
+
+
 @pytest.mark.parametrize("tool", [steps_of, later_steps_of, functools.partial(steps_of, order=1)])
 @pytest.mark.parametrize("asynchronously", [False, True])
 def test_a_generator_is_an_error_and_its_body_did_not_run(
@@ -59,7 +75,7 @@ def test_a_generator_is_an_error_and_its_body_did_not_run(
     assert ran == []
 
 
-@pytest.mark.parametrize("tool", [hidden, half_done])
+@pytest.mark.parametrize("tool", [hidden, half_done, mapped, listed, named])
 def test_a_tool_that_returns_what_nobody_drives_has_an_unknown_outcome(
     sessions: Sessions, tool: Callable[..., object]
 ) -> None:

@@ -1,5 +1,6 @@
 """Calls: what each way of ending is recorded as, and what a handle refuses."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -15,6 +16,49 @@ def ran(sessions: Sessions, part: dict[str, Any], tools: dict[str, Any]) -> Even
     with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
         (result,) = step.run(step.assistant(reply(part)), tools)
     return result
+
+
+def test_a_call_that_a_later_version_of_its_message_asks_for_keeps_its_idempotency_key(sessions: Sessions) -> None:
+    passed: list[str] = []
+
+    @turnwal.tool(keyed=True)
+    def refund(order: int, key: str) -> str:
+        passed.append(key)
+        if len(passed) == 1:
+            raise turnwal.OutcomeUnknown(f"{order}: the connection was cut")
+        return "refunded"
+
+    message = reply(asks("refund", order=1))
+    with sessions.session("s") as session:
+        with session.turn(user="go") as turn:
+            with turn.step() as step:
+                step.assistant(message | {"complete": False})
+            gc.collect()
+            with turn.step() as step:
+                (call,) = step.assistant(message | {"completes": 4})
+                key = call.key
+                step.run([call], {"refund": refund})
+                del call
+            gc.collect()
+            with turn.step() as step:
+                # nobody holds a handle of it by now, and this version asks for it again
+                assert step.assistant(message | {"completes": 4}) == []
+            assert session.call("4.0").repeatable
+        session.call("4.0").retry({"refund": refund})
+    assert passed == [key, key]
+    assert len(key) == 32
+
+
+def test_a_call_that_is_not_yet_durable_keeps_its_idempotency_key(sessions: Sessions) -> None:
+    message = reply(asks("pay", "k", order=1))
+    with sessions.session("s") as session:
+        seq = session.append("assistant_message", message | {"complete": False}).seq
+        gc.collect()
+        session.append("assistant_message", message | {"completes": seq})
+        key = session.call(f"{seq}.0").key
+    with sessions.session("s") as session:
+        assert session.call(f"{seq}.0").key == key
+    assert len(key) == 32
 
 
 def test_an_exception_is_a_result_with_is_error(sessions: Sessions) -> None:

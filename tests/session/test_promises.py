@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import turnwal
-from tests.session.helpers import DONE, TOOLS, asks, die, reply, results, says, stored, text_of, types
+from tests.session.helpers import DONE, TOOLS, asks, die, pay, reply, results, says, stored, text_of, types
 from turnwal.core.errors import InvalidEvent, OwnershipLost, Refused
 from turnwal.core.recovery import plan
+from turnwal.session.call import Call
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
@@ -176,6 +177,84 @@ def test_two_retries_cannot_overlap(sessions: Sessions) -> None:
 
         call.retry({"pay": body})
     assert refused == ["inner"]
+
+
+def test_two_retries_cannot_overlap_although_the_turn_of_the_running_one_ends(sessions: Sessions) -> None:
+    lost_call(sessions)
+    inside, release = threading.Event(), threading.Event()
+    outcomes: list[str] = []
+
+    def slow() -> str:
+        inside.set()
+        release.wait(30)
+        return "paid"
+
+    with sessions.session("s") as session:
+        worker = threading.Thread(target=lambda: outcomes.append(retried(session, slow)))
+        with session.turn(user="go"):
+            worker.start()
+            assert inside.wait(30)
+        gc.collect()
+        with pytest.raises(Refused, match="is running"):
+            session.call("4.0").retry({"pay": lambda: "paid again"})
+        release.set()
+        worker.join()
+        assert outcomes == ["happened"]
+        with pytest.raises(Refused, match="known to have happened"):
+            session.call("4.0").retry({"pay": lambda: "paid again"})
+
+
+def retried(session: Session, body: Callable[[], str]) -> str:
+    return str(session.call("4.0").retry({"pay": body}).data["outcome"])
+
+
+def test_a_call_is_not_repeated_while_the_body_runs_whose_turn_has_ended(sessions: Sessions) -> None:
+    inside, release = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        inside.set()
+        release.wait(30)
+        return "paid"
+
+    def run(call: Call) -> None:
+        with pytest.raises(Refused, match="has a result already"):
+            call.run({"pay": slow})
+
+    with sessions.session("s") as session:
+        with session.turn(user="go") as turn, turn.step() as step:
+            worker = threading.Thread(target=run, args=step.assistant(reply(asks("pay"))))
+            worker.start()
+            assert inside.wait(30)
+        call = session.call("4.0")
+        assert call.repeatable
+        with pytest.raises(Refused, match="is running"):
+            call.retry({"pay": lambda: "paid again"})
+        release.set()
+        worker.join()
+        assert call.retry({"pay": pay}).data["outcome"] == "happened"
+
+
+def test_a_cancelled_wait_leaves_the_call_running_as_long_as_its_thread(sessions: Sessions) -> None:
+    inside, release = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        inside.set()
+        release.wait(30)
+        return "paid"
+
+    async def main() -> None:
+        async with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+            (call,) = step.assistant(reply(asks("pay")))
+            task = asyncio.ensure_future(call.arun({"pay": slow}))
+            await asyncio.to_thread(inside.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(Refused, match="is running"):
+                await call.aretry({"pay": pay})
+            release.set()
+
+    asyncio.run(main())
 
 
 def test_a_retry_whose_value_cannot_be_kept_happened_all_the_same(sessions: Sessions) -> None:

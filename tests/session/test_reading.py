@@ -1,5 +1,6 @@
 """Looking at a live or stored session: everything of one moment, or word that something is lost."""
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 import turnwal
 from tests.session.helpers import TOOLS, asks, reply, results, says
-from turnwal.core.errors import Damaged
+from turnwal.core.errors import Damaged, Refused
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
@@ -109,6 +110,92 @@ def test_f18_a_session_that_accepts_the_loss_reads_all_that_is_readable(tmp_path
         assert turnwal.interrupted(session) is False
 
 
+def damage(root: Path, seq: int) -> None:
+    path = root / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    lines[seq] = b"z" + lines[seq][1:]
+    path.write_bytes(b"\n".join(lines))
+
+
+def with_waiting_calls(root: Path) -> Sessions:
+    """Calls 4.0 and 20.0 wait for a person; the answer of 12.0, in the turn between, was lost."""
+    sessions = Sessions(FileStore(root))
+    with sessions.session("s") as session:
+        for n in range(3):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                calls = step.assistant(reply(asks("pay" if n != 1 else "loses")))
+                if n == 1:
+                    step.run(calls, TOOLS)
+                else:
+                    calls[0].ask("pay?")
+        with session.turn(user="more"):
+            pass
+        assert [call.call_key for call in session.waiting()] == ["4.0", "20.0"]
+    return sessions
+
+
+def test_f18_a_call_before_damage_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 17)
+    with sessions.session("s") as session:
+        for look in (session.waiting, lambda: session.call("4.0"), lambda: session.call("12.0")):
+            with pytest.raises(Damaged, match="line 18"):
+                look()
+        assert session.call("20.0").waiting
+
+
+@pytest.mark.parametrize("lost", [2, 4, 6, 9, 15, 17, 20])
+def test_f18_a_waiting_call_before_damage_is_granted_or_denied(tmp_path: Path, lost: int) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, lost)
+    with sessions.session("s", accept_loss=True) as session:
+        first, second = session.waiting()
+        assert (first.call_key, second.call_key) == ("4.0", "20.0")
+        first.grant(by="ada")
+        second.deny(by="ada")
+        assert [call.call_key for call in session.granted()] == ["4.0"]
+        del first, second
+        gc.collect()
+        with session.turn(resumes="4.0") as turn:
+            assert turn.resumed is not None
+            if lost == 4:
+                with pytest.raises(Refused, match="asks for it is lost"):
+                    turn.resumed.run(TOOLS)
+            else:
+                assert not turn.resumed.run(TOOLS).data["is_error"]
+
+
+def test_f18_a_lost_call_before_damage_is_not_repeated_until_somebody_knows(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 17)
+    ran: list[int] = []
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert call.repeatable
+        for settled in (None, "unknown"):
+            if settled:
+                call.settle("unknown", by="ada")
+            with pytest.raises(Refused, match="what is lost"):
+                call.retry({"loses": lambda: ran.append(1)})
+        call.settle("did_not_happen", by="ada")
+        assert call.retry({"loses": lambda: ran.append(2)}).data["outcome"] == "happened"
+    assert ran == [2]
+
+
+def test_f18_a_call_whose_result_is_lost_is_settled(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 14)
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert not call.answered
+        assert call.settle("happened", by="ada").data["outcome"] == "happened"
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused):
+            session.call("12.0").retry({"loses": lambda: None})
+        with pytest.raises(Damaged, match="line 15"):
+            session.call("3.7")
+
+
 def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
     view = with_old_damage(tmp_path).inspect("s")
     assert not view.plan
@@ -116,6 +203,27 @@ def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
         list(view)
     with pytest.raises(Damaged, match="line 7"):
         view.surface()
+
+
+def test_waiting_calls_are_looked_up_in_one_pass(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sessions.session("s") as session, session.turn(user="go") as turn, turn.step() as step:
+        for call in step.assistant(reply(*(asks("pay", order=n) for n in range(9)))):
+            call.ask("pay?")
+    read, passes = sessions.store.read, []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        passes.append(arguments)
+        return read(*arguments, **options)
+
+    with sessions.session("s") as session:
+        session.flush()
+        monkeypatch.setattr(sessions.store, "read", counted)
+        waiting = session.waiting()
+        # one from the line that asks, one for what was recorded meanwhile
+        assert len(passes) == 2
+        assert [call.args for call in waiting] == [{"order": n} for n in range(9)]
+        assert session.waiting() == waiting
+        assert len(passes) == 2
 
 
 def test_a_view_is_of_one_moment(sessions: Sessions) -> None:
@@ -151,3 +259,46 @@ def test_a_closed_session_still_reads_what_it_wrote() -> None:
     note(session, "0")
     session.close()
     assert [event.type for event in session] == ["session_start", "user_message"]
+
+
+@pytest.mark.parametrize("wrong", [6, 9, 13, 15, 16, 23, 36, 94])
+def test_f18_a_seq_that_a_changed_byte_made_another_hides_no_event(tmp_path: Path, wrong: int) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(4):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                step.run(step.assistant(reply(asks("pay", order=n))), TOOLS)
+    path = tmp_path / "s.jsonl"
+    data = path.read_bytes()
+    assert data.count(b'{"seq":14,') == 1
+    path.write_bytes(data.replace(b'{"seq":14,', b'{"seq":%d,' % wrong))
+
+    heard: list[int] = []
+    with sessions.session("s", accept_loss=True) as session, session.turn(user="more"):
+        read = [event.seq for event in session]
+        assert read == [seq for seq in range(len(session)) if seq != 14]
+        assert session.surface()[-1].data["parts"][0]["content"] == "more"
+        for event in session.subscribe(since=0):
+            heard.append(event.seq)
+            if len(heard) == len(read):
+                break
+    assert heard == read
+
+
+def test_f18_lines_that_nothing_confirms_count_as_far_as_they_fit(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(11):
+            session.append("x.note", {"n": n})
+        for _ in range(2):
+            with session.turn(user="go"):
+                pass
+    path = tmp_path / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    for seq in (3, 5, 7):
+        lines[seq] = lines[seq].replace(b'"n":', b'"m":')
+    # neither the line before it nor the one behind confirms the seq of 8, and that of 9 is a lie
+    lines[9] = lines[9].replace(b'"seq":9,', b'"seq":99,')
+    path.write_bytes(b"\n".join(lines))
+    with sessions.session("s", accept_loss=True) as session:
+        assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 9]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.store.building import lines_of
+from turnwal.core.line import read
 from turnwal.core.log import Log
 from turnwal.store.hints import open_from
 
@@ -56,3 +57,51 @@ def test_a_line_in_another_order_of_keys_says_the_same(
     for keys in (sorted(line), sorted(line, reverse=True)):
         shuffled = json.dumps({key: line[key] for key in keys}, separators=(",", ":")).encode()
         assert open_from([shuffled], 5) == expected
+
+
+STEP = ("step_start", {"turn": 1, "step": 1})
+QUIET_START = ("turn_start", {"turn": 1})
+QUIET_END = ("turn_end", {"turn": 1, "reason": "complete"})
+CALL = ("tool_call", {"id": "a", "name": "f", "arguments": "{}"})
+
+SPELLINGS = {
+    "spaces": lambda line: json.dumps(line).encode(),
+    "spaces in the data alone": lambda line: json.dumps(line, separators=(",", ":")).encode().replace(b"[", b"[ "),
+    "a space behind open": lambda line: (
+        json.dumps(line, separators=(",", ":")).encode().replace(b'"open":', b'"open" : ')
+    ),
+    "sorted": lambda line: json.dumps(line, separators=(",", ":"), sort_keys=True).encode(),
+    "sorted with spaces": lambda line: json.dumps(line, sort_keys=True).encode(),
+    "spaces at the ends": lambda line: b" " + json.dumps(line, separators=(",", ":")).encode() + b"\t",
+    "an escaped type": lambda line: json.dumps(line, separators=(",", ":")).encode().replace(b"turn_", b"turn\\u005f"),
+    "an escaped key": lambda line: json.dumps(line, separators=(",", ":")).encode().replace(b'"open"', b'"op\\u0065n"'),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("events", "before", "expected"),
+    [
+        ([START, MESSAGE], None, 1),
+        ([START, MESSAGE, END], None, None),
+        ([START, MESSAGE, END], 0, None),
+        ([QUIET_START, MESSAGE], None, 1),
+        ([START, END, QUIET_START, STEP, CALL], None, 3),
+        ([QUIET_START, QUIET_END], None, 1),
+        ([MESSAGE, STEP, MESSAGE], None, 2),
+        ([CALL, MESSAGE], None, 1),
+        ([MESSAGE, quoting("tool_call")], None, None),
+    ],
+)
+def test_lines_say_the_same_however_they_are_spelt(
+    spelling: str, events: list[tuple[str, dict[str, object]]], before: int | None, expected: int | None
+) -> None:
+    lines = log_with(*events)
+    spelt = [SPELLINGS[spelling](json.loads(line)) for line in lines]
+    assert [read(line).data for line in spelt] == [read(line).data for line in lines]
+
+    assert open_from(spelt, before) == expected
+    opened = before
+    for line in spelt:
+        opened = open_from([line], opened)
+    assert (opened is None) == (expected is None)

@@ -1,5 +1,6 @@
 """What PostgreSQL alone can go wrong with, on a real server."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -8,8 +9,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import FrameType
 from urllib.parse import quote
 
 import psycopg
@@ -32,7 +36,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.log import Log
 from turnwal.store import postgres
-from turnwal.store.lease import Keeper, Lease
+from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
 from turnwal.store.postgres_append import append_together
 from turnwal.store.postgres_link import Link
@@ -291,6 +295,137 @@ def test_sessions_with_an_open_turn_are_told_from_the_index(store: PostgresStore
     assert list(store.interrupted()) == ["a", "b"]
 
 
+def test_a_try_that_failed_frees_no_later_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All connections are busy when the first try has a lease and has not yet written that it owns."""
+    with closing(PostgresStore(url, lease_s=1.5, timeout_s=0.5)) as store, closing(PostgresStore(url)) as beside:
+        Writer(store, "keep").write()
+        hold = Keeper.hold
+        with ExitStack() as busy:
+
+            def then_busy(keeper: Keeper, owner: str, number: int, epoch: int) -> tuple[Lease, Hold]:
+                held = hold(keeper, owner, number, epoch)
+                for _ in range(8):
+                    busy.enter_context(store._links.take("be busy"))
+                return held
+
+            monkeypatch.setattr(Keeper, "hold", then_busy)
+            with pytest.raises(StoreFailed, match="were busy"):
+                store.claim("s")
+            monkeypatch.undo()
+        writer = Writer(store)
+        writer.write()
+        lease = writer.claim._lease
+        assert lease.owed
+        end = time.monotonic() + 10
+        while lease.owed and time.monotonic() < end:
+            time.sleep(0.02)
+
+        assert not lease.owed
+        assert beside.probe("s").owner is not None
+        writer.write()
+        writer.claim.release()
+        beside.claim("s").release()
+
+
+def test_no_epoch_is_tried_twice(store: PostgresStore) -> None:
+    writer = Writer(store)
+    number, epoch = writer.claim._number, writer.claim._epoch
+    tried = [store._keeper.hold("x", number, epoch)[1] for _ in range(3)]
+
+    assert tried == [(number, epoch + 1), (number, epoch + 2), (number, epoch + 3)]
+
+
+def test_epochs_of_sessions_that_are_free_again_are_forgotten(store: PostgresStore) -> None:
+    keep = Writer(store, "keep").claim._lease
+    for _ in range(3):
+        Writer(store).claim.release()
+
+    assert len(keep.tried) == len(keep.held) == 1
+    assert not keep.owed
+
+
+class Interrupt:
+    """A profile function that raises what Ctrl-C would at one of the instants inside this store and its lease."""
+
+    def __init__(self, instant: int) -> None:
+        self.left = instant
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        del arg
+        if event in ("call", "c_return") and Path(frame.f_code.co_filename).name in ("postgres.py", "lease.py"):
+            self.left -= 1
+            if self.left < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    def strikes(self, act: Callable[[], object]) -> bool:
+        """Whether the act was interrupted; it came to its end otherwise."""
+        try:
+            sys.setprofile(self)
+            act()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+
+def assert_all_free(store: PostgresStore) -> None:
+    """Return when nobody owns any session: what was given up is free for all within a lease."""
+    end = time.monotonic() + 20
+    while held := [id for id in store.sessions() if store.probe(id).owner is not None]:
+        assert time.monotonic() < end, held
+        time.sleep(0.1)
+
+
+def test_a_release_that_was_interrupted_anywhere_is_finished_by_another(url: str) -> None:
+    with closing(PostgresStore(url, lease_s=60)) as store, closing(PostgresStore(url)) as beside:
+        Writer(store, "keep")
+        for instant in count():
+            release = store.claim(f"s{instant}").release
+            if not Interrupt(instant).strikes(release):
+                break
+            release()
+            assert beside.probe(f"s{instant}").owner is None, instant
+        assert instant > 10
+
+
+def test_a_claim_that_is_interrupted_owns_nothing(url: str) -> None:
+    with closing(PostgresStore(url, lease_s=2)) as store, closing(PostgresStore(url)) as beside:
+        keep = Writer(store, "keep")
+        last = ""
+        for instant in count():
+            last = f"s{instant}"
+            if not Interrupt(instant).strikes(partial(store.claim, last)):
+                break
+        assert instant > 15
+        next(claim for claim in store._claims if claim.session == last).release()
+        keep.claim.release()
+        assert_all_free(beside)
+
+
+def test_ctrl_c_while_a_slow_server_is_told_of_a_release_leaves_nothing_held(url: str) -> None:
+    with closing(PostgresStore(url, lease_s=2, timeout_s=5)) as store, closing(PostgresStore(url)) as beside:
+        Writer(store, "keep")
+        writer = Writer(store)
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+        with psycopg.connect(url) as slow:
+            slow.execute("SELECT * FROM turnwal_session WHERE id = %s FOR UPDATE", (b"s",))
+
+            def press() -> None:
+                while not shared_server().execute(waiting, "UPDATE turnwal_session SET lease = NULL%"):
+                    time.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=press)
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                writer.claim.release()
+            thread.join()
+            slow.rollback()
+        beside.claim("s", wait=10).release()
+
+
 # --- the outcome of an append
 
 
@@ -401,6 +536,106 @@ def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent(stor
 
     assert seqs(store) == [0, 1]
     assert list(store.sessions()) == ["s"]
+
+
+LOST_LINES = {
+    "one line": 1,
+    "a batch": 3,
+    "every line": 6,
+}
+
+
+@pytest.mark.parametrize("lost", LOST_LINES.values(), ids=LOST_LINES)
+@pytest.mark.parametrize("how", ["alone", "a batch", "together", "opening"])
+def test_an_owner_whose_last_lines_are_gone_writes_nothing_behind_the_hole(
+    url: str, store: PostgresStore, how: str, lost: int
+) -> None:
+    other, writer = Writer(store, "other"), Writer(store)
+    for each in (other, writer):
+        each.write(3)
+        each.write(3)
+    schema = schema_of(url)
+    shared_server().execute(
+        "DELETE FROM turnwal_line WHERE session = %s AND position IN "
+        "(SELECT position FROM turnwal_line WHERE session = %s ORDER BY position DESC LIMIT %s)",
+        *(writer.claim._number, writer.claim._number, lost),
+        schema=schema,
+    )
+
+    def write() -> None:
+        writer.claim._opened = 1 if how == "opening" else None
+        writer.write(2 if how == "a batch" else 1)
+
+    for _ in range(2):
+        if how == "together":
+            with blocked(url) as release:
+                running = [in_background(act) for act in (Writer(store, f"first {lost}").write, other.write, write)]
+                wait_until_waiting()
+                time.sleep(0.2)
+                release()
+                for thread, _ in running:
+                    thread.join(20)
+            assert [len(failures) for _, failures in running] == [0, 0, 1]
+            error: BaseException = running[2][1][0]
+            lost += 100  # another session is the first of the next group
+        else:
+            with pytest.raises(OwnershipLost) as caught:
+                write()
+            error = caught.value
+            other.write()
+        assert isinstance(error, OwnershipLost)
+        assert "acknowledged are not there any more" in error.message
+    lost %= 100
+
+    assert seqs(store) == list(range(6 - lost))
+    assert seqs(store, "other") == list(range(8))
+    assert list(store.interrupted()) == []
+    writer.claim.release()
+    heir = Writer(store)
+    heir.write()
+    assert seqs(store) == list(range(7 - lost))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_number_that_names_another_session_is_not_written_to(url: str, store: PostgresStore, count: int) -> None:
+    writer = Writer(store, "mine")
+    writer.write()
+    changed = "UPDATE turnwal_session SET id = %s, key = %s WHERE number = %s"
+    shared_server().execute(changed, b"theirs", b"theirs", writer.claim._number, schema=schema_of(url))
+
+    with pytest.raises(OwnershipLost, match="not there any more"):
+        writer.write(count)
+    assert seqs(store, "theirs") == [0]
+
+
+def test_a_standby_promoted_without_the_last_lines_takes_none_behind_them() -> None:
+    with (
+        running_server() as primary,
+        fresh_schema(primary) as url,
+        running_server(primary) as standby,
+    ):
+        hosts = f"{quote(str(primary.root), safe='')},{quote(str(standby.root), safe='')}"
+        both = url.replace(quote(str(primary.root), safe=""), hosts) + "&target_session_attrs=read-write"
+        with closing(PostgresStore(both, lease_s=60)) as store:
+            writers = [Writer(store, name) for name in ("a", "b")]
+            writers[0].write()
+            writers[1].write(2)
+            replayed = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()"
+            while not primary.execute(replayed):
+                time.sleep(0.02)
+            standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            standby.execute("SELECT pg_reload_conf()")
+            while standby.execute("SELECT pid FROM pg_stat_wal_receiver"):
+                time.sleep(0.02)
+            writers[1].write(3)
+            primary.stop(signal.SIGKILL)
+            standby.execute("SELECT pg_promote()")
+
+            writers[0].write()
+            for _ in range(2):
+                with pytest.raises(OwnershipLost, match="acknowledged are not there any more"):
+                    writers[1].write()
+            assert (seqs(store, "a"), seqs(store, "b")) == ([0, 1], [0, 1])
 
 
 @contextmanager

@@ -455,6 +455,120 @@ def test_a_database_that_is_replaced_keeps_what_it_has(path: Path) -> None:
     assert stored(path.with_name("moved.db"))[:4] == lines_of(log_of(3, "s"))
 
 
+def two_begun(store: SqliteStore) -> tuple[tuple[SqliteClaim, Head], tuple[SqliteClaim, Head]]:
+    return begun(store, "a"), begun(store, "b")
+
+
+def put_in_place(path: Path, other: Path) -> None:
+    """What a careless restore does under a live writer: the database is another, and what stood beside it is gone."""
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    other.replace(path)
+
+
+def test_nobody_writes_behind_a_hole_of_a_backup_that_was_restored_under_the_owners(path: Path) -> None:
+    store = SqliteStore(path)
+    (first, first_head), (second, second_head) = two_begun(store)
+    backup = path.with_name("backup.db")
+    source = apsw.Connection(f"file:{path}?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    source.execute(f"VACUUM INTO '{backup}'")
+    source.close()
+    batch = batch_behind(second_head, 3)
+    second.append(batch, second_head)
+    second_head = head_of(batch)
+    put_in_place(path, backup)
+
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        first.append(batch_behind(first_head, 1), first_head)
+    for _ in range(2):
+        with pytest.raises(OwnershipLost, match="since this claim was made"):
+            second.append(batch_behind(second_head, 1), second_head)
+    # a claim of before is refused although the end it builds on may be there again
+    second.release()
+    heir = store.claim("b")
+    head = head_of(lines_of(log_of(3, "b")))
+    heir.append(batch, head)
+    with pytest.raises(OwnershipLost):
+        second.append(batch_behind(second_head, 1), second_head)
+    store.close()
+    assert stored(path, "b") == [*lines_of(log_of(3, "b")), *batch]
+
+
+def test_nobody_writes_into_another_database_that_was_moved_over_the_owners_one(path: Path) -> None:
+    other = SqliteStore(path.with_name("other.db"))
+    begun(other, "x")
+    begun(other, "victim", messages=30)
+    other.close()
+    store = SqliteStore(path)
+    (first, first_head), (second, second_head) = two_begun(store)
+    put_in_place(path, path.with_name("other.db"))
+
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        first.append(batch_behind(first_head, 1), first_head)
+    with pytest.raises(OwnershipLost, match="since this claim was made"):
+        second.append(batch_behind(second_head, 1), second_head)
+    store.close()
+    assert stored(path, "victim") == lines_of(log_of(30, "victim"))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("gone", [2, 9])
+def test_nobody_writes_behind_lines_that_are_gone(path: Path, gone: int, count: int) -> None:
+    store = SqliteStore(path)
+    (first, first_head), (second, second_head) = two_begun(store)
+    lines = lines_of(log_of(3, "b"))
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TRIGGER line_is_never_deleted")
+    delete = "DELETE FROM line WHERE rowid IN (SELECT rowid FROM line WHERE session = 2 ORDER BY position DESC LIMIT ?)"
+    connection.execute(delete, (gone,))
+    connection.close()
+
+    for _ in range(2):
+        with pytest.raises(OwnershipLost, match="does not end where this one goes on"):
+            second.append(batch_behind(second_head, count), second_head)
+    first.append(batch_behind(first_head, count), first_head)
+    store.close()
+    assert stored(path, "b") == lines[: max(4 - gone, 0)]
+    assert len(stored(path, "a")) == 4 + count
+
+
+def test_a_session_number_that_belongs_to_another_is_not_written_to(path: Path) -> None:
+    store = SqliteStore(path)
+    (first, first_head), (second, second_head) = two_begun(store)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE session SET id = CAST('c' AS BLOB) WHERE number = 2")
+    connection.close()
+
+    with pytest.raises(OwnershipLost, match="not there any more"):
+        second.append(batch_behind(second_head, 1), second_head)
+    first.append(batch_behind(first_head, 1), first_head)
+    store.close()
+    assert stored(path, "c") == lines_of(log_of(3, "b"))
+
+
+def test_a_claim_is_of_the_session_that_was_named_although_the_database_changes_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = SqliteStore(path.with_name("other.db"))
+    begun(other, "victim")[0].release()
+    other.close()
+    store = SqliteStore(path)
+    begun(store, "a")[0].release()
+    wait_for = store._wait_for
+
+    def meanwhile(*values: Any) -> None:
+        wait_for(*values)
+        store._writer.close()
+        put_in_place(path, path.with_name("other.db"))
+
+    monkeypatch.setattr(store, "_wait_for", meanwhile)
+    with pytest.raises(StoreFailed, match="another database came in its place"):
+        store.claim("a")
+    monkeypatch.undo()
+    store.claim("victim").release()
+    store.close()
+
+
 def test_a_reader_that_closes_last_leaves_the_wal_of_a_live_writer(path: Path) -> None:
     """What an unrelated `open` and `close` of the database does: the writer's POSIX locks are gone."""
     process = holder(
@@ -855,15 +969,20 @@ def together(*acts: Callable[[], None]) -> list[BaseException | None]:
 
 def gathered(store: SqliteStore, acts: list[Callable[[], None]]) -> list[BaseException | None]:
     """Run the acts so that all wait for the same commit: the turn is held until they do."""
-    store._group._turn.acquire()
+    taken = threading.Event()
 
-    def release() -> None:
-        while len(store._group._waiting) < len(acts):
-            time.sleep(0.001)
-        store._group._turn.release()
+    def hold() -> None:
+        with store._group._turn:
+            taken.set()
+            while len(store._group._waiting) < len(acts):
+                time.sleep(0.001)
         store._group._wake_next()
 
-    return together(*acts, release)[:-1]
+    def behind(act: Callable[[], None]) -> None:
+        assert taken.wait(10)
+        act()
+
+    return together(*(lambda act=act: behind(act) for act in acts), hold)[:-1]
 
 
 def appending(claim: SqliteClaim, head: Head, count: int = 1) -> Callable[[], None]:
@@ -972,6 +1091,9 @@ def test_an_append_whose_caller_gave_up_is_never_written_later(path: Path, monke
 
         def acquire(self, *, blocking: bool = True) -> bool:
             raise KeyboardInterrupt(blocking)
+
+        def release(self) -> None:
+            raise RuntimeError("it was not taken")
 
     with monkeypatch.context() as patch:
         patch.setattr(store._group, "_turn", Interrupted())

@@ -3,7 +3,7 @@
 import click
 
 from turnwal.cli import exits
-from turnwal.cli.places import at, json_option, session_argument, store_option, writing
+from turnwal.cli.places import accept_loss_option, at, json_option, session_argument, store_option, writing
 from turnwal.cli.screen import Screen, print_json
 
 
@@ -13,9 +13,20 @@ from turnwal.cli.screen import Screen, print_json
 @click.option("--deny", is_flag=True, help="The call may not run; it is answered with a text for the model.")
 @click.option("--text", metavar="T", help="With --deny: what the model reads as the result.")
 @click.option("--by", metavar="WHO", default="", help="Who decided.")
+@accept_loss_option
 @store_option
 @json_option
-def approve(*, session: str, call: str, deny: bool, text: str | None, by: str, store: str | None, as_json: bool) -> int:
+def approve(
+    *,
+    session: str,
+    call: str,
+    deny: bool,
+    text: str | None,
+    by: str,
+    accept_loss: bool,
+    store: str | None,
+    as_json: bool,
+) -> int:
     """Grant a call that waits for approval, or deny it with --deny. Runs nothing: the agent goes on with it later.
 
     CALL is the key that `turnwal show` prints, like 12.1. A call without an open question is refused, and so is a
@@ -23,7 +34,7 @@ def approve(*, session: str, call: str, deny: bool, text: str | None, by: str, s
     """
     if text is not None and not deny:
         raise click.UsageError("--text is the answer of a denied call; say --deny with it")
-    with at(session, store) as place, writing(place) as opened:
+    with at(session, store) as place, writing(place, accept_loss=accept_loss) as opened:
         handle = opened.call(call)
         if not deny:
             event = handle.grant(by=by)

@@ -28,6 +28,9 @@ store_option: Final = click.option(
     show_envvar=True,
     help=f"The store: a directory, or a URL. {STORE_DEFAULT} unless told. Given here, SESSION is always an id.",
 )
+accept_loss_option: Final = click.option(
+    "--accept-loss", is_flag=True, help="Where old bytes of the log are lost, find the call past them."
+)
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON; docs/cli.md has the form.")
 
 
@@ -103,7 +106,7 @@ def store_of(store: str | None, *, new: bool = False) -> "Sessions":
 
 
 @contextmanager
-def writing(place: Place) -> "Iterator[Session]":
+def writing(place: Place, *, accept_loss: bool = False) -> "Iterator[Session]":
     """Open a session that is whole, to add to it; never begins one, and never recovers.
 
     Raises `Interrupted` where recovery comes first, `EmptySession` and `SessionNotFound`.
@@ -111,7 +114,7 @@ def writing(place: Place) -> "Iterator[Session]":
     from turnwal.core.errors import Interrupted
 
     refuse_empty(place, "write")
-    session = place.sessions.session(place.id, create=False, recover="refuse")
+    session = place.sessions.session(place.id, create=False, recover="refuse", accept_loss=accept_loss)
     try:
         session.open()
     except Interrupted as error:

@@ -1,11 +1,19 @@
 """Running a tool's body and keeping apart what can come of it."""
 
 import contextvars
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwal.core.errors import CallerError, OutcomeUnknown, TurnwalError
 from turnwal.session.tools import Parts, Ready, is_async, is_generator, parts_of
+
+if TYPE_CHECKING:
+    from turnwal.session.handle import Handle
+
+
+_COLLECTIONS: Final = (list, tuple, set, frozenset)
+_PLAIN: Final = (str, bytes, int, float, dict, *_COLLECTIONS, type(None))
 
 
 class Outcome(NamedTuple):
@@ -16,28 +24,30 @@ class Outcome(NamedTuple):
     unknown: Exception | None = None
 
 
-def execute(ready: Ready, key: str) -> Outcome:
-    """Call the tool. Exceptions are outcomes; an interrupt is not one and passes through.
+def execute(ready: Ready, call: "Handle") -> Outcome:
+    """Call the tool, as a body of the call. Exceptions are outcomes; an interrupt is not one and passes through.
 
-    What has still to be driven, like a coroutine that nobody awaits, is no value: a tool that returns it has an error
-    where its body provably did not run, else an unknown outcome.
+    What has still to be driven, like a coroutine that nobody awaits or a `map` that nobody takes from, is no value, nor
+    is a collection of such: a tool that returns it has an error where its body provably did not run, else an unknown
+    outcome.
     """
-    return _driven(ready, _call(ready, key))
+    return _driven(ready, _call(ready, call))
 
 
-async def execute_async(ready: Ready, key: str) -> Outcome:
+async def execute_async(ready: Ready, call: "Handle") -> Outcome:
     """As `execute`, for tools of both kinds; a synchronous one runs in a thread. A cancellation passes through."""
     import asyncio  # noqa: PLC0415 - a synchronous program never pays for it
     import inspect  # noqa: PLC0415 - as in tools.is_async
 
     if is_async(ready.function):
-        outcome = _call(ready, key)
+        outcome = _call(ready, call)
     else:
         context = contextvars.copy_context()
-        outcome = await asyncio.get_running_loop().run_in_executor(None, context.run, _call, ready, key)
+        outcome = await asyncio.get_running_loop().run_in_executor(None, context.run, _call, ready, call)
     if inspect.isawaitable(outcome.value):
         try:
-            outcome = Outcome(value=await outcome.value)
+            with call.running():
+                outcome = Outcome(value=await outcome.value)
         except OutcomeUnknown as lost:
             outcome = Outcome(unknown=lost)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
@@ -45,9 +55,11 @@ async def execute_async(ready: Ready, key: str) -> Outcome:
     return _driven(ready, outcome)
 
 
-def _call(ready: Ready, key: str) -> Outcome:
+def _call(ready: Ready, call: "Handle") -> Outcome:
+    # marked where it runs: a thread goes on although nobody waits for it any more
     try:
-        return Outcome(value=ready.function(**_arguments(ready, key)))
+        with call.running():
+            return Outcome(value=ready.function(**_arguments(ready, call.key)))
     except OutcomeUnknown as lost:
         return Outcome(unknown=lost)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
@@ -59,16 +71,28 @@ def _driven(ready: Ready, outcome: Outcome) -> Outcome:
     import inspect  # noqa: PLC0415 - as in tools.is_async
 
     value = outcome.value
-    if not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, _COLLECTIONS) else ()
+    undriven = [each for each in (value, *inside) if _is_undriven(each)]
+    if not undriven:
         return outcome
-    with suppress(Exception):
-        if inspect.iscoroutine(value) or inspect.isgenerator(value):
-            value.close()
+    for each in undriven:
+        with suppress(Exception):
+            if inspect.iscoroutine(each) or inspect.isgenerator(each):
+                each.close()
     if is_generator(ready.function):
         return Outcome(error=TypeError("the tool is a generator function, so calling it did not run its body"))
-    what = type(value).__name__
+    what = type(undriven[0]).__name__
     why = f"the tool returned an unfinished {what}, which nothing drives; what it did before that may have happened"
     return Outcome(unknown=OutcomeUnknown(why))
+
+
+def _is_undriven(value: object) -> bool:
+    """Whether a value is one whose work is done only when somebody awaits it or takes from it."""
+    if isinstance(value, _PLAIN):
+        return False
+    import inspect  # noqa: PLC0415 - as in tools.is_async
+
+    return inspect.isawaitable(value) or isinstance(value, (Iterator, AsyncIterator))
 
 
 class Told(NamedTuple):

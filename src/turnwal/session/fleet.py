@@ -321,8 +321,9 @@ def _answered(repair: Repair) -> LostCall:
 def _found(store: Store, session: "Session", call: str) -> Found | None:
     """What the log says of a call; None where it does not say."""
     try:
-        return find(store, session.id, packed_key(call, session.id), session.head).found
-    except (CallNotFound, InvalidName):
+        key, head = packed_key(call, session.id), session.head
+        return find(store, session.id, [key], head).found(head).get(key)
+    except (CallNotFound, Damaged, InvalidName):
         return None
 
 

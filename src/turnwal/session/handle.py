@@ -4,7 +4,8 @@ What happened to the call comes from the log: from the session's scan while it i
 says is about it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from turnwal.core import calls, keys, values
@@ -25,6 +26,8 @@ class Handle:
         self._session = session
         self._found = found
         self._child: dict[str, Any] | None = None
+        self._running: set[object] = set()
+        """One for each body of the call that runs, whatever the log says of it meanwhile."""
 
     @property
     def run_name(self) -> str:
@@ -67,6 +70,16 @@ class Handle:
             mine = self._found
             mine.id, mine.name, mine.arguments = found.id, found.name, found.arguments
             mine.free_text, mine.redacted = found.free_text, found.redacted
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """A block in which a body of the call runs; whoever runs one holds the handle, so there is no second handle."""
+        body = object()
+        try:
+            self._running.add(body)
+            yield
+        finally:
+            self._running.discard(body)
 
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""
@@ -123,6 +136,17 @@ class Handle:
         return self._found.attempts > 0 or self.dispatched
 
     @property
+    def _doubtful(self) -> bool:
+        """Whether a dispatch or an outcome of the call may be among lost bytes.
+
+        Every later turn says of a question that it is open, and of a grant that it was not used, so these prove that
+        the call was not dispatched.
+        """
+        state = self._state
+        proven = state is not None and (state.granted or state.question == "pending")
+        return self._found.doubtful and not proven
+
+    @property
     def _question(self) -> values.Question | None:
         """What became of its approval: what the scan says while the call is open, else what is known of it."""
         state = self._state
@@ -140,6 +164,14 @@ class Handle:
             raise self._refusal(why, "a call gets one result; `settle` records what is learnt later")
         return state
 
+    def _check_known(self) -> None:
+        """Refuse to run what may have run, and what is not known well enough to be run."""
+        if not self.key:
+            raise self._refusal("the line that asks for it is lost", "deny or reject it, and have the model ask again")
+        if self._doubtful:
+            hint = "look where it acts, then `settle` it as `did_not_happen`, or answer it where it waits"
+            raise self._refusal("what is lost of the log may be a dispatch of it", hint)
+
     def _check_arguments(self) -> None:
         if self.redacted:
             hint = "what the model wrote is known only to the process that recorded it"
@@ -152,6 +184,7 @@ class Handle:
         question = self._question
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
+        self._check_known()
         if self._handed_out:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"

@@ -3,12 +3,12 @@
 A scan says which records are about the call, so one that carries only a provider's id counts like one with our key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from turnwal.core import keys
-from turnwal.core.chain import EMPTY, Head, after, digest
+from turnwal.core.chain import EMPTY, Head, after
 from turnwal.core.errors import CallNotFound, InvalidName
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
@@ -24,8 +24,12 @@ from turnwal.core.values import (
     name_of,
     text_of,
 )
-from turnwal.session.opening import Beginning, contiguous
+from turnwal.session.opening import Beginning, contiguous, damaged
+from turnwal.session.past import believed
 from turnwal.store.protocol import Gap, Record, Store
+
+_SHOW: Final = "`turnwal show` reads on past it"
+_PAST: Final = f"{_SHOW}; with `--accept-loss`, or in a session opened with `accept_loss=True`, calls are found past it"
 
 
 @dataclass(slots=True)
@@ -51,6 +55,8 @@ class Found:
     """The last outcome that decides: `happened` or `did_not_happen`."""
     outcomes: list[Event] = field(default_factory=list)
     """Oldest first."""
+    doubtful: bool = False
+    """Records about the call may have been lost: a dispatch, a result, or an outcome that decides."""
 
     def ask(self, part: Mapping[str, Any]) -> None:
         """Take in what a message asks for, or a dispatch hands over; once dispatched, a call stays what it was."""
@@ -74,7 +80,7 @@ class Found:
             case "tool_outcome":
                 self.outcomes.append(event)
                 if data.get("outcome") in ("happened", "did_not_happen"):
-                    self.learnt = data["outcome"]
+                    self.learnt, self.doubtful = data["outcome"], False
             case _:
                 return
 
@@ -85,16 +91,19 @@ class Found:
 
 
 class Lookup:
-    """What a log says of one call, read on event by event."""
+    """What a log says of some calls, read on event by event."""
 
-    def __init__(self, key: int, asking_line: bytes) -> None:
-        """Know nothing yet; `asking_line` is the line that the key names."""
-        self._key = key
-        self._hash = digest(asking_line)
+    def __init__(self, wanted: Iterable[int]) -> None:
+        """Know nothing yet."""
+        self._wanted = frozenset(wanted)
+        self._asking = {keys.seq_of(key) for key in self._wanted}
+        self._hashes: dict[int, str] = {}
+        """By seq: the hashes of the lines that the keys name."""
+        self._last = -1
         self._scan = Scan()
-        self.found = Found(key)
-        self.met = False
-        """Whether something asked for the call or dispatched it."""
+        self._met: dict[int, Found] = {}
+        self.gap: Gap | None = None
+        """The first that was read past."""
         self.position = 0
         self.head = EMPTY
         """Where the next record stands, and the head before it."""
@@ -106,32 +115,66 @@ class Lookup:
         for item in store.read(session, self.position, after=None if begin is None else self.head):
             if isinstance(item, Gap) or item.event.seq >= head.count:
                 break
-            self.feed(item.event)
-            self.position, self.head = item.position + len(item.line) + 1, after(item.line, item.event)
+            self._take(item)
         return self.head == head
+
+    def read_past(self, store: Store, session: str, begin: Record | None, head: Head) -> None:
+        """Read as `read`, on past damage, which leaves doubt about every call that was met before it."""
+        start = 0 if begin is None else begin.position
+        for item in believed(store.read(session, past_damage=True), head):
+            if isinstance(item, Gap):
+                self.gap = self.gap or item
+                for found in self._met.values():
+                    found.doubtful = True
+            elif item.event.seq < head.count and item.position >= start:
+                self._take(item)
 
     def feed(self, event: Event) -> None:
         """Take in the next event of the log."""
+        if self._last in self._asking:
+            self._hashes.setdefault(self._last, event.prev)
+        self._last = event.seq
         scan = self._scan
         scan.feed(event)
         if event.type == "assistant_message":
             for index, part in asking_parts(event.data):
-                if scan.asked_last.get(index) == self._key:
-                    self._meet(event)
-                    self.found.ask(part)
-        elif scan.about == self._key:
-            if not self.met:
-                self._meet(event)
-                self.found.ask(event.data)
-            self.found.take(event)
+                key = scan.asked_last.get(index)
+                if key in self._wanted:
+                    self._meet(key, event).ask(part)
+        elif scan.about in self._wanted:
+            key = scan.about
+            if key not in self._met:
+                self._meet(key, event).ask(event.data)
+            self._met[key].take(event)
 
-    def _meet(self, event: Event) -> None:
-        if not self.met:
-            self.met = True
-            self.found.run = event.run
-            index = keys.index_of(self._key)
-            of_line = event.prev if index == keys.DISPATCH_INDEX else self._hash
-            self.found.idempotency_key = keys.idempotency_key(of_line, index)
+    def met(self, key: int) -> bool:
+        """Whether something asked for a call or dispatched it."""
+        return key in self._met
+
+    def found(self, head: Head) -> dict[int, Found]:
+        """The calls by key, those that nothing asks for left out; `head` is the one behind the last event."""
+        if self._last in self._asking:
+            self._hashes.setdefault(self._last, head.hash)
+        known = {key: found for key, found in self._met.items() if keys.seq_of(key) in self._hashes}
+        for key, found in known.items():
+            if not found.idempotency_key:
+                found.idempotency_key = keys.idempotency_key(self._hashes[keys.seq_of(key)], keys.index_of(key))
+        return known
+
+    def _take(self, record: Record) -> None:
+        self.feed(record.event)
+        self.position, self.head = record.position + len(record.line) + 1, after(record.line, record.event)
+        if record.event.seq in self._asking:
+            self._hashes[record.event.seq] = self.head.hash
+
+    def _meet(self, key: int, event: Event) -> Found:
+        found = self._met.get(key)
+        if found is None:
+            found = self._met[key] = Found(key, event.run)
+            index = keys.index_of(key)
+            if index == keys.DISPATCH_INDEX:
+                found.idempotency_key = keys.idempotency_key(event.prev, index)
+        return found
 
 
 def packed_key(key: object, session: str) -> int:
@@ -142,23 +185,67 @@ def packed_key(key: object, session: str) -> int:
     return packed
 
 
-def find(store: Store, session: str, key: int, head: Head) -> Lookup:
-    """Return what the log up to `head` says of a call.
+def find(store: Store, session: str, wanted: Collection[int], head: Head, *, accept_loss: bool = False) -> Lookup:
+    """Return what the log up to `head` says of some calls; the caller feeds it what came behind that.
 
-    Looks backwards for the line that asks and reads on from the oldest turn that was open there, so that records are
-    paired as a scan of the whole pairs them, and what stands inside damage is never taken for a record. Where what
-    stands before that line is lost, reading begins with it. Raises `CallNotFound` when nothing asks for the call.
+    Looks backwards for the first line that asks and reads on from the oldest turn that was open there, so that records
+    are paired as a scan of the whole pairs them, and what stands inside damage is never taken for a record. Where what
+    stands before that line is lost, reading begins with it. Where something behind it is lost, raises `Damaged`, or
+    reads past that with `accept_loss`. Raises `CallNotFound` when nothing asks for any of the calls.
     """
-    for asking in store.newest(session):
-        if asking is not None and asking.event.seq == keys.seq_of(key) and _names(asking.event, key):
-            for begin in _beginnings(store, session, asking):
-                lookup = Lookup(key, asking.line)
-                if lookup.read(store, session, begin, head):
-                    if lookup.met:
-                        return lookup
-                    break
+    first = min(wanted)
+    lookup = Lookup(wanted)
+    begin: Record | None = None
+    for asking in _asking(store, session, first, head):
+        for begin in _beginnings(store, session, asking, head):
+            lookup = Lookup(wanted)
+            if lookup.read(store, session, begin, head):
+                if asking is None or lookup.met(first):
+                    return lookup
+                break
+    gap = next((item for item in store.read(session) if isinstance(item, Gap)), None)
+    if gap is None or gap.after + 1 >= head.count:
+        rest = [key for key in wanted if key != first]
+        if not rest:
+            raise not_found(session, first)
+        return find(store, session, rest, head, accept_loss=accept_loss)
+    if not accept_loss:
+        raise damaged(session, gap, action="find a call in", hint=_PAST)
+    lookup = Lookup(wanted)
+    lookup.read_past(store, session, begin, head)
+    return lookup
+
+
+def told_of(scan: Scan, session: str, key: int, lookup: Lookup) -> Found:
+    """What an open session's scan says of a call whose own line was not found: enough to decide and to answer it.
+
+    Raises `CallNotFound` where it says nothing, and `Damaged` where that may be since something was lost.
+    """
+    for run in scan.runs.values():
+        call = run.find(key)
+        if call is not None:
+            return Found(key, run.name, call.id, call.name, doubtful=True)
+    raise (
+        not_found(session, key)
+        if lookup.gap is None
+        else damaged(session, lookup.gap, action="find a call in", hint=_SHOW)
+    )
+
+
+def not_found(session: str, key: int) -> CallNotFound:
+    """The refusal of a key that names no call."""
     hint = "`turnwal show` lists the calls of a session with their keys"
-    raise CallNotFound(f"nothing asks for the call {keys.text(key)}", action="find", subject=session, hint=hint)
+    return CallNotFound(f"nothing asks for the call {keys.text(key)}", action="find", subject=session, hint=hint)
+
+
+def _asking(store: Store, session: str, key: int, head: Head) -> Iterator[Record | None]:
+    """The lines that may be the one that a key names; None where that one is not stored yet."""
+    if keys.seq_of(key) >= head.count:
+        yield None
+        return
+    for record in store.newest(session):
+        if record is not None and record.event.seq == keys.seq_of(key) and _names(record.event, key):
+            yield record
 
 
 def _names(event: Event, key: int) -> bool:
@@ -169,10 +256,10 @@ def _names(event: Event, key: int) -> bool:
     return event.type == "assistant_message" and any(index == at for at, _ in asking_parts(event.data))
 
 
-def _beginnings(store: Store, session: str, asking: Record) -> Iterator[Record | None]:
+def _beginnings(store: Store, session: str, asking: Record | None, head: Head) -> Iterator[Record | None]:
     """Where to begin reading for what happened to a call, the best place first."""
     beginning = Beginning()
-    for record in contiguous(_from(store.newest(session), asking)):
+    for record in contiguous(_from(store.newest(session), asking, head)):
         if record is None or beginning.misled:
             break
         beginning.look(record)
@@ -181,13 +268,15 @@ def _beginnings(store: Store, session: str, asking: Record) -> Iterator[Record |
             break
     if beginning.record is None:
         yield None
-    yield asking
+    if asking is not None:
+        yield asking
 
 
-def _from(records: Iterator[Record | None], first: Record) -> Iterator[Record | None]:
-    """The records from one on."""
+def _from(records: Iterator[Record | None], first: Record | None, head: Head) -> Iterator[Record | None]:
+    """The records from one on, or from the last one before a head."""
     begun = False
     for record in records:
-        begun = begun or (record is not None and record.position == first.position)
+        if record is not None and not begun:
+            begun = record.event.seq < head.count if first is None else record.position == first.position
         if begun:
             yield record

@@ -53,11 +53,11 @@ def damage_data(gap: Gap, *, accept_loss: bool = False) -> dict[str, Any]:
     return data
 
 
-def damaged(session: str, gap: Gap, *, action: str = "open") -> Damaged:
+def damaged(session: str, gap: Gap, *, action: str = "open", hint: str = "") -> Damaged:
     """The refusal to write behind damage that is no torn tail, or to read on as if it were not there."""
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
-    hint = (
+    hint = hint or (
         "`turnwal show` reads on past it; where open work reaches it, `turnwal recover --accept-loss` goes on behind "
         "it; a session opened with `accept_loss=True` is read without what is lost"
     )

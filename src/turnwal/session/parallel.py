@@ -41,7 +41,7 @@ def run_calls(session: "Session", calls: "Sequence[Call]", tools: Tools, paralle
             session.durably(call.note_dispatch, ready.hints)
             started = time.monotonic()
             try:
-                outcome = execute(ready, call.key)
+                outcome = execute(ready, call)
             except BaseException:
                 call.record_interruption()
                 raise
@@ -81,7 +81,7 @@ def _body(
 ) -> None:
     started = time.monotonic()
     try:
-        outcome = context.run(execute, ready, call.key)
+        outcome = context.run(execute, ready, call)
     except BaseException as stop:  # noqa: BLE001 - a thread that ends without a word would be waited for for ever
         outcome = Outcome(unknown=RuntimeError(f"the tool was stopped by {type(stop).__name__}"))
     done.put((call, outcome, started))
@@ -111,7 +111,7 @@ async def _arun_side_by_side(session: "Session", group: list[_Job], width: int, 
             try:
                 await session.aflush()
                 started = time.monotonic()
-                outcome = await execute_async(ready, call.key)
+                outcome = await execute_async(ready, call)
             except BaseException:
                 call.note_interruption()
                 raise

@@ -6,6 +6,7 @@ from turnwal.core.chain import Head
 from turnwal.core.line import Event
 from turnwal.core.surface import Surface
 from turnwal.session.opening import damaged
+from turnwal.session.past import believed
 from turnwal.session.settings import Settings
 from turnwal.session.subscription import Subscription
 from turnwal.session.writing import Writing
@@ -44,8 +45,12 @@ class Reading(Writing):
             return list(self._surfaces.get(run, ()))
 
     def subscribe(self, since: int | None = None) -> Subscription:
-        """Return an iterator, sync and async, over every event from now on, or from a seq on, once it is durable."""
-        return Subscription(self._live, self._store, self.id, self._live.durable.count if since is None else since)
+        """Return an iterator, sync and async, over every event from now on, or from a seq on, once it is durable.
+
+        Iterating raises `Damaged` where `events` does.
+        """
+        start = self._live.durable.count if since is None else since
+        return Subscription(self._live, self._store, self.id, start, accept_loss=self._settings.accept_loss)
 
     def _observe(self, event: Event) -> None:
         super()._observe(event)
@@ -58,15 +63,16 @@ class Reading(Writing):
         Where the loss is accepted, every readable event is yielded, in the order of their seqs.
         """
         # what another thread is writing meanwhile is not there yet, and is no damage
-        durable = None if self._journal is None else self._journal.durable.count
+        durable = None if self._journal is None else self._journal.durable
         lossy = self._settings.accept_loss
         seq = -1 if after is None else after.count - 1
-        for item in self._store.read(self.id, position, after=after, past_damage=lossy):
+        items = self._store.read(self.id, position, after=after, past_damage=lossy)
+        for item in believed(items, durable) if lossy else items:
             if isinstance(item, Record):
                 if item.event.seq > seq:
                     seq = item.event.seq
                     yield item.event
-            elif not lossy and (item.corrupt if durable is None else item.after + 1 < durable):
+            elif not lossy and (item.corrupt if durable is None else item.after + 1 < durable.count):
                 raise damaged(self.id, item, action="read")
 
     def _recorded(self, position: int = 0, after: Head | None = None) -> Iterator[Event]:

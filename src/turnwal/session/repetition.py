@@ -1,6 +1,7 @@
 """What may be done about a call whose answer was lost: repeat it, or record what was learnt."""
 
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal, get_args
 
 from turnwal.core.errors import TurnwalError
@@ -27,10 +28,10 @@ class Repetition(Handle):
         ready = self._prepare_again(tools)
         if is_async(ready.function):
             raise self._refusal("its tool is asynchronous", "await `call.aretry`")
-        with self._own_turn():
+        with self._alone(), self._own_turn():
             number = self._session.durably(self._note_attempt, ready)
             try:
-                outcome = execute(ready, self.key)
+                outcome = execute(ready, self)
             except BaseException:
                 self._note_cut_short(number)
                 raise
@@ -39,14 +40,15 @@ class Repetition(Handle):
     async def aretry(self, tools: Tools) -> Event:
         """As `retry`, for tools of both kinds, without stopping the event loop."""
         ready = self._prepare_again(tools)
-        async with self._own_turn():
-            number = await self._session.adurably(self._note_attempt, ready)
-            try:
-                outcome = await execute_async(ready, self.key)
-            except BaseException:
-                self._note_cut_short(number)
-                raise
-            return await self._session.adurably(self._note_outcome, number, outcome)
+        with self._alone():
+            async with self._own_turn():
+                number = await self._session.adurably(self._note_attempt, ready)
+                try:
+                    outcome = await execute_async(ready, self)
+                except BaseException:
+                    self._note_cut_short(number)
+                    raise
+                return await self._session.adurably(self._note_outcome, number, outcome)
 
     def settle(
         self, outcome: OutcomeWord, *, evidence: object = None, by: str = "", parts: Parts | None = None
@@ -68,7 +70,8 @@ class Repetition(Handle):
             self._session.check_open()
             if outcome not in get_args(OutcomeWord):
                 raise self._refusal(f"{outcome!r} is no outcome", f"say one of: {', '.join(get_args(OutcomeWord))}")
-            if not self.answered:
+            # of a call that is not open, its result may be what is lost
+            if not self.answered and not (self._found.doubtful and self._state is None):
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
@@ -87,9 +90,20 @@ class Repetition(Handle):
             return nullcontext()
         return self._session.turn(resumes=self.call_key, run=self.run_name)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A block with all of an attempt, from before its dispatch until its outcome is durable; one at a time.
+
+        The log cannot say whether one runs: the turn it was dispatched in may end, and close it there, meanwhile.
+        """
+        with ExitStack() as block:
+            with self._session.order:
+                self._check_repeatable()
+                block.enter_context(self.running())
+            yield
+
     def _note_attempt(self, ready: Ready) -> int:
         with self._session.order:
-            self._check_repeatable()
             number = max(self._found.attempts, 1) + 1
             data = self._named() | {"attempt": number, "arguments": self.arguments or "{}", "key": self.key}
             self._session.note("tool_call", data | ready.hints.recorded(), run=self.run_name)
@@ -124,14 +138,9 @@ class Repetition(Handle):
             raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
+        self._check_known()
         if self._question in ("pending", "denied", "void") and self._found.learnt != "did_not_happen":
             hint = "only a granted call may run; a person who settles it as `did_not_happen` lets it be repeated"
             raise self._refusal(f"its approval is {self._question}", hint)
-        if self._is_running():
+        if self._running:
             raise self._refusal("an attempt of it is running", "wait for its outcome")
-
-    def _is_running(self) -> bool:
-        """Whether an attempt runs in an open turn; what a crash cut off does not."""
-        with self._session.order:
-            turns = self._session.scan.run(self.run_name).turns
-            return any(key == self._found.key for turn in turns for key, _ in turn.attempts)

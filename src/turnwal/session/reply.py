@@ -26,12 +26,17 @@ def note_reply(
     """
     with session.order:
         recorded = session.redacted("assistant_message", data)
+        met = _met_before(session, recorded, run)
         if recorded is not data:
-            _check_apart(session, data, recorded, run)
+            _check_apart(session, data, recorded, run, met)
+        # held until the end: a call met before has its handle, which knows what became of it, before this is recorded
+        known = session.calls(sorted(set(met.values())))
         event = session.note("assistant_message", recorded, run=run, ignorable=ignorable, redact=False)
         asked = session.scan.asked_last
         parts = dict(values.asking_parts(data))
-        return event, [session.asked(_found(session, event, key, parts[index])) for index, key in asked.items()]
+        handles = [session.asked(_found(session, event, key, parts[index])) for index, key in asked.items()]
+        del known
+        return event, handles
 
 
 def _found(session: "Session", event: Event, key: int, part: Mapping[str, Any]) -> Found:
@@ -39,28 +44,35 @@ def _found(session: "Session", event: Event, key: int, part: Mapping[str, Any]) 
     found.ask(part)
     if keys.seq_of(key) == event.seq:
         found.idempotency_key = keys.idempotency_key(session.head.hash, keys.index_of(key))
-    else:
-        met = session.scan.run(event.run).find(key)
-        found.idempotency_key = (met.idempotency_key if met is not None else None) or ""
     return found
 
 
-def _check_apart(session: "Session", data: Mapping[str, Any], recorded: Mapping[str, Any], run: str) -> None:
+def _met_before(session: "Session", message: Mapping[str, Any], run: str) -> dict[int, int]:
+    """Part index to key of the calls of a message that were met before it."""
     state = session.scan.run(run)
+    met: dict[int, int] = {}
+    earlier = asking.earlier_parts(state, message, session.next_seq)
+    for index, part in values.asking_parts(message):
+        key = earlier.get(index)
+        if key is None:
+            call = asking.met_before(state.turn, part, set(met.values()))
+            key = None if call is None else call.key
+        if key is not None:
+            met[index] = key
+    return met
+
+
+def _check_apart(
+    session: "Session", data: Mapping[str, Any], recorded: Mapping[str, Any], run: str, met: Mapping[int, int]
+) -> None:
+    earlier = asking.earlier_parts(session.scan.run(run), recorded, session.next_seq)
     plain = dict(values.asking_parts(data))
-    earlier = asking.earlier_parts(state, data, session.next_seq)
-    taken: set[int] = set()
-    for index, part in values.asking_parts(recorded):
-        met = None if index in earlier else asking.met_before(state.turn, part, taken)
-        if index in earlier:
-            taken.add(earlier[index])
-        elif met is not None:
-            taken.add(met.key)
-            arguments = session.arguments_of(met.key)
-            if arguments is not None and arguments != values.arguments_of(plain[index]):
-                raise Refused(
-                    "redaction makes two different calls of the step equal",
-                    action="record",
-                    subject=f"call {keys.text(met.key)}",
-                    hint="let `redact` leave what differs, say a digest with a secret key, the same each time",
-                )
+    for index, key in met.items():
+        arguments = None if index in earlier else session.arguments_of(key)
+        if arguments is not None and arguments != values.arguments_of(plain[index]):
+            raise Refused(
+                "redaction makes two different calls of the step equal",
+                action="record",
+                subject=f"call {keys.text(key)}",
+                hint="let `redact` leave what differs, say a digest with a secret key, the same each time",
+            )

@@ -17,7 +17,7 @@ from turnwal.core.log import check_run
 from turnwal.core.replacing import check_replace
 from turnwal.session.call import Call
 from turnwal.session.guard import GUARDED, check_fits
-from turnwal.session.lookup import Found, find, packed_key
+from turnwal.session.lookup import Found, find, packed_key, told_of
 from turnwal.session.owning import Owning
 from turnwal.session.reply import note_reply
 from turnwal.session.settings import Settings
@@ -102,33 +102,25 @@ class Session(Owning, Transcripts):
         return self.turn(user, **options).begin()
 
     def call(self, key: str) -> Call:
-        """Return a handle of any call of the session. Raises `InvalidName` and `CallNotFound`."""
+        """Return a handle of any call of the session.
+
+        Raises `InvalidName`, `CallNotFound`, and `Damaged` where what is lost may be about the call. With `accept_loss`
+        the call is found past that, and what may have been done with it is not done again.
+        """
         packed = packed_key(key, self.id)
-        with self.order:
-            handle = self._handles.get(packed)
-        if handle is not None:
-            return handle
-        lookup = find(self._store, self.id, packed, self.flush())
-        with self.order:
-            # what others recorded since is taken in before they and this thread share the handle
-            handle = self._handles.get(packed)
-            if handle is None:
-                for event in self._recorded(lookup.position, lookup.head):
-                    lookup.feed(event)
-                handle = self._handles[packed] = Call(self, lookup.found)
-            return handle
+        return self.calls([packed])[0]
 
     def waiting(self) -> list[Call]:
         """The calls that are meant to be answered later, in the order of their keys."""
         with self.order:
             entries = self.scan.waiting()
-        return [self.call(entry["call"]) for entry in entries]
+        return self.calls([packed_key(entry["call"], self.id) for entry in entries])
 
     def granted(self) -> list[Call]:
         """The calls of turns that have ended which were granted and not yet run; a turn that resumes one may run it."""
         with self.order:
             entries = self.scan.granted()
-        return [self.call(entry["call"]) for entry in entries]
+        return self.calls([packed_key(entry["call"], self.id) for entry in entries])
 
     def compact(
         self,
@@ -157,6 +149,26 @@ class Session(Owning, Transcripts):
         return Session(self._store, id, msgspec.structs.replace(settings, after=None))
 
     # Inside
+
+    def calls(self, wanted: list[int]) -> list[Call]:
+        """The handles of some calls, read in one go where there are none yet. Waits for no barrier."""
+        with self.order:
+            held = {key: handle for key in wanted if (handle := self._handles.get(key)) is not None}
+        missing = [key for key in wanted if key not in held]
+        if missing:
+            lookup = find(self._store, self.id, missing, self._live.durable, accept_loss=self._settings.accept_loss)
+            with self.order:
+                # what others recorded since is taken in before they and this thread share the handles
+                for event in self._recorded(lookup.position, lookup.head):
+                    lookup.feed(event)
+                found = lookup.found(self.head)
+                for key in missing:
+                    handle = self._handles.get(key)
+                    if handle is None:
+                        told = found.get(key) or told_of(self.scan, self.id, key, lookup)
+                        handle = self._handles[key] = Call(self, told)
+                    held[key] = handle
+        return [held[key] for key in wanted]
 
     def asked(self, found: Found) -> Call:
         """The one handle of a call that a reply asks for: two would each know but half of what was done.

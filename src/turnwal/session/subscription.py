@@ -12,6 +12,7 @@ from turnwal.core.chain import Head, after, digest
 from turnwal.core.line import Event
 from turnwal.session.journal import Journal
 from turnwal.session.opening import damaged
+from turnwal.session.past import believed
 from turnwal.store.protocol import Gap, Store
 
 if TYPE_CHECKING:
@@ -28,11 +29,15 @@ class Subscription:
     a few lines at a time.
     """
 
-    def __init__(self, journal: Journal, store: Store, session: str, start: int) -> None:
-        """Hear every event from the seq `start` on. Iterating raises `Damaged` where stored bytes are lost."""
+    def __init__(self, journal: Journal, store: Store, session: str, start: int, *, accept_loss: bool) -> None:
+        """Hear every event from the seq `start` on.
+
+        Iterating raises `Damaged` where stored bytes are lost, unless `accept_loss`: then it reads on past them.
+        """
         self._journal = journal
         self._store = store
         self._session = session
+        self._accept_loss = accept_loss
         self._next = start
         self._place: tuple[int, Head | None] = (0, None)
         self._more = threading.Condition()
@@ -45,12 +50,12 @@ class Subscription:
     def __iter__(self) -> Iterator[Event]:
         """Wait for each next event; ends when the session is closed and everything was heard."""
         while True:
-            ended, durable = self._ended(), self._journal.durable.count
+            ended, durable = self._ended(), self._journal.durable
             yield from self._heard(durable)
             if ended:
                 return
             with self._more:
-                if self._nothing_new(durable):
+                if self._nothing_new(durable.count):
                     self._more.wait(_RECHECK_S)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -60,12 +65,12 @@ class Subscription:
         self._loop, self._signal = asyncio.get_running_loop(), asyncio.Event()
         while True:
             self._signal.clear()
-            ended, durable = self._ended(), self._journal.durable.count
+            ended, durable = self._ended(), self._journal.durable
             for event in self._heard(durable):
                 yield event
             if ended:
                 return
-            if self._nothing_new(durable):
+            if self._nothing_new(durable.count):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._signal.wait(), _RECHECK_S)
 
@@ -99,15 +104,18 @@ class Subscription:
         """Whether to wait: everything was heard, or what should have come did not."""
         return not self._ended() and (self._next >= self._journal.durable.count or self._next < durable)
 
-    def _heard(self, durable: int) -> Iterator[Event]:
-        """What was durable up to a seq and is not heard yet."""
-        if self._next >= durable or self._left():
+    def _heard(self, durable: Head) -> Iterator[Event]:
+        """What was durable up to a head and is not heard yet."""
+        if self._next >= durable.count or self._left():
             return
         position, head = self._place
-        for item in self._store.read(self._session, position, after=head):
+        items = self._store.read(self._session, position, after=head, past_damage=self._accept_loss)
+        for item in believed(items, durable) if self._accept_loss else items:
             if isinstance(item, Gap):
+                if self._accept_loss:
+                    continue
                 raise damaged(self._session, item)
-            if item.event.seq >= durable:
+            if item.event.seq >= durable.count:
                 return
             self._place = item.position + len(item.line) + 1, after(item.line, item.event)
             if item.event.seq >= self._next:

@@ -6,6 +6,8 @@ Promises:
 - When the commit itself fails, every append of the group hears that its outcome is unknown, each with an error of its
   own; an interrupt of the thread that commits interrupts no other.
 - An append whose caller gave up before its commit began is never written later.
+- An interrupt leaves the turn to the others, wherever it comes. An append from inside the commit of the same thread, as
+  a signal handler may try it, is refused: it would wait for itself.
 
 Does not: know what is appended or how.
 """
@@ -50,25 +52,42 @@ class GroupCommit(Generic[T]):
         """`commit` makes all durable or raises; it sets `error` of each that is refused on its own."""
         self._commit = commit
         self._mutex = threading.Lock()
-        self._turn = threading.Lock()
+        # a lock that knows its owner: who was interrupted behind the taking of it need not know that it was taken
+        self._turn = threading.RLock()
+        self._leader: int | None = None
         self._waiting: list[Pending[T]] = []
 
     def append(self, work: T) -> None:
         """Return when the work is durable; raise what it was refused for, or what the commit failed with."""
+        if self._leader == threading.get_ident():
+            hint = "append nothing from a signal handler or a finalizer"
+            raise StoreFailed("this thread is in the middle of a commit", action="append", hint=hint)
         pending = Pending(work)
         # the usual case first: nobody commits, so this caller leads at once and waits in no queue
-        if self._turn.acquire(blocking=False):
-            try:
-                with self._mutex:
-                    group, self._waiting = [*self._waiting, pending], []
-                self._lead(group, pending)
-            finally:
-                self._turn.release()
-                self._wake_next()
-        else:
+        if not self._try_to_lead(pending, self._lead_with):
             self._queue(pending)
         if pending.error is not None:
             raise pending.error
+
+    def _try_to_lead(self, own: Pending[T], lead: Callable[[Pending[T]], None]) -> bool:
+        """Have the turn for as long as `lead` runs; False where another has it."""
+        me = threading.get_ident()
+        try:
+            if not self._turn.acquire(blocking=False):
+                return False
+            self._leader = me
+            lead(own)
+        finally:
+            # nothing is called before the release: an interrupt is raised where a call begins or has returned
+            if self._leader == me:
+                self._leader = None
+            try:
+                self._turn.release()
+            except RuntimeError:
+                pass  # it is another's
+            else:
+                self._wake_next()
+        return True
 
     def _queue(self, pending: Pending[T]) -> None:
         """Wait until somebody has committed the work, or lead."""
@@ -77,18 +96,18 @@ class GroupCommit(Generic[T]):
                 self._waiting.append(pending)
             while not pending.settled:
                 # whoever gets the turn leads; the others sleep each on its own, so that a group wakes all at once
-                if self._turn.acquire(blocking=False):
-                    try:
-                        self._lead_waiting(pending)
-                    finally:
-                        self._turn.release()
-                    self._wake_next()
-                else:
+                if not self._try_to_lead(pending, self._lead_waiting):
                     pending.bell.acquire(timeout=_AGAIN_S)
         except BaseException:
             self._withdraw(pending)
             self._wake_next()
             raise
+
+    def _lead_with(self, own: Pending[T]) -> None:
+        """Commit everything that waits, and what waits nowhere yet."""
+        with self._mutex:
+            group, self._waiting = [*self._waiting, own], []
+        self._lead(group, own)
 
     def _lead_waiting(self, own: Pending[T]) -> None:
         """Commit everything that waits, unless another did it for this caller in the meantime."""

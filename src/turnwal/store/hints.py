@@ -13,13 +13,11 @@ from typing import Any, Final
 from turnwal.core.line import Unreadable, read
 from turnwal.core.types import BOUNDARIES, is_seqs
 
-_LEAD: Final = re.compile(rb'\{"seq":\d+,"prev":"[0-9a-f]{64}","time":-?\d+,"type":"([^"\\]+)"')
-"""How a line of the one producer begins. One that begins otherwise is looked at whole."""
-_TELLING: Final = frozenset(
-    type.encode() for type in (*BOUNDARIES, "turn_start", "step_start", "assistant_message", "tool_call")
-)
-_OPEN: Final = b'"open":['
-_OPENING: Final = (b'"type":"turn_start"', b'"type":"step_start"', b'"type":"assistant_message"', b'"type":"tool_call"')
+_LEAD: Final = re.compile(rb'\{"seq":(\d{1,18}),"prev":"[0-9a-f]{64}","time":-?\d+,"type":"([^"\\]+)"')
+"""How a line of the one producer begins, which tells most of them apart. One that begins otherwise is decoded."""
+_OPENING: Final = frozenset({"turn_start", "step_start", "assistant_message", "tool_call"})
+_BOUNDARIES: Final = frozenset(type.encode() for type in BOUNDARIES)
+_OPENING_BYTES: Final = frozenset(type.encode() for type in _OPENING)
 
 
 def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
@@ -28,36 +26,22 @@ def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
     Taken from the last boundary that says; of the lines behind it, the first that may leave something open counts
     where nothing else is open.
     """
-    lines = [line for line in lines if _may_tell(line)]
-    opened = before
-    start = 0
-    for index in range(len(lines) - 1, -1, -1):
-        if _OPEN in lines[index]:
-            said = _said(lines[index])
-            if said is not None:
-                opened, start = min(said, default=None), index + 1
-                break
-    if opened is not None:
-        return opened
-    for line in lines[start:]:
-        if any(mark in line for mark in _OPENING):
-            try:
-                return read(line).seq
-            except Unreadable:
-                continue
-    return None
-
-
-def _may_tell(line: bytes) -> bool:
-    """Whether a line may say what is open, or leave something open; most cannot, as their type shows."""
-    lead = _LEAD.match(line)
-    return lead is None or lead[1] in _TELLING
-
-
-def _said(line: bytes) -> list[int] | None:
-    try:
-        event = read(line)
-    except Unreadable:
-        return None
-    opened: Any = event.data.get("open")
-    return opened if event.type in BOUNDARIES and is_seqs(opened) else None
+    opened, opening = before, None
+    for line in reversed(lines):
+        lead = _LEAD.match(line)
+        if lead is not None and lead[2] not in _BOUNDARIES:
+            # however the rest is spelt: no line that is read names its type or its number twice
+            if lead[2] in _OPENING_BYTES:
+                opening = int(lead[1])
+            continue
+        try:
+            event = read(line)
+        except Unreadable:
+            continue
+        said: Any = event.data.get("open") if event.type in BOUNDARIES else None
+        if is_seqs(said):
+            opened = min(said, default=None)
+            break
+        if event.type in _OPENING:
+            opening = event.seq
+    return opened if opened is not None else opening

@@ -4,6 +4,8 @@ Promises:
 - One renewal keeps all sessions of a store alive, however many they are.
 - A lease that expired is never renewed: whoever had it is told, and what comes later begins a new one.
 - A store that owns nothing renews nothing.
+- What was given up is freed, however often giving it up was interrupted: it is owed from before the server is told
+  until the server has answered. No epoch is tried twice under a lease, so what is owed for one try frees no other.
 
 Does not: keep a stale owner from writing. The epoch in the session's row does that, in the append itself.
 """
@@ -30,6 +32,10 @@ _SWEEP: Final = "DELETE FROM turnwal_lease WHERE expires < CURRENT_TIMESTAMP - I
 _FREE: Final = "UPDATE turnwal_session SET lease = NULL WHERE number = %s AND epoch = %s AND lease = %s"
 
 
+Hold = tuple[int, int]
+"""One try to own a session: its number, and the epoch that it is owned under."""
+
+
 class Lease:
     """One lease, from its beginning to its end."""
 
@@ -37,9 +43,12 @@ class Lease:
         """Have a name that no other lease has."""
         self.id = secrets.token_hex(16)
         self.lost = False
-        self.held = 0
-        self.owed: list[tuple[int, int]] = []
-        """Sessions (number, epoch) that were given up while the server could not be told."""
+        self.held: set[Hold] = set()
+        """What points to the lease, or is about to."""
+        self.owed: set[Hold] = set()
+        """What is given up and not known to be freed: the renewal tells the server."""
+        self.tried: dict[int, int] = {}
+        """By the number of a session the greatest epoch that was tried and is not known to be passed."""
 
 
 class Keeper:
@@ -53,8 +62,11 @@ class Keeper:
         self._lease: Lease | None = None
         self._ended = threading.Event()
 
-    def hold(self, owner: str) -> Lease:
-        """Return a lease that one more session points to; it is renewed until `drop`. Raises `StoreFailed`."""
+    def hold(self, owner: str, number: int, epoch: int) -> tuple[Lease, Hold]:
+        """Return a lease, and under which epoch a session that was found with another may point to it.
+
+        It is renewed until `drop` or `free`. Raises `StoreFailed`.
+        """
         with self._mutex:
             lease = self._lease
             if lease is None or lease.lost:
@@ -68,23 +80,31 @@ class Keeper:
                 threading.Thread(
                     target=self._keep, args=(lease, self._ended), name="turnwal-lease", daemon=True
                 ).start()
-            lease.held += 1
-            return lease
+            hold = (number, max(epoch, lease.tried.get(number, 0)) + 1)
+            lease.tried[number] = hold[1]
+            lease.held.add(hold)
+            return lease, hold
 
-    def drop(self, lease: Lease) -> None:
-        """One session less points to a lease."""
+    def drop(self, lease: Lease, hold: Hold) -> None:
+        """Have a session not point to a lease that it was refused for; may be repeated."""
         with self._mutex:
-            lease.held -= 1
+            lease.held.discard(hold)
 
-    def free(self, lease: Lease, number: int, epoch: int) -> None:
-        """Give one session up; where the server cannot be told now, the renewal tells it. Never raises."""
+    def owe(self, lease: Lease, hold: Hold) -> None:
+        """Have the renewal free a session that may point to a lease; may be repeated."""
+        with self._mutex:
+            lease.owed.add(hold)
+            lease.held.discard(hold)
+
+    def free(self, lease: Lease, hold: Hold) -> None:
+        """Give one session up; where the server cannot be told now, the renewal tells it. May be repeated.
+
+        Raises nothing but an interrupt, behind which the renewal tells it too.
+        """
+        self.owe(lease, hold)
         if not lease.lost:
-            try:
-                with self._links.take("release") as link:
-                    link.execute(_FREE, (number, epoch, lease.id))
-            except StoreError:
-                lease.owed.append((number, epoch))
-        self.drop(lease)
+            with suppress(StoreError), self._links.take("release") as link:
+                self._free(link, lease, hold)
 
     def end(self) -> None:
         """End the present lease, and with it every ownership that points to it. Never raises."""
@@ -114,11 +134,20 @@ class Keeper:
 
     def renew(self, link: Link, lease: Lease) -> bool:
         """Prolong a lease, and say whether it was alive by the clock of the database."""
-        while lease.owed:
-            number, epoch = lease.owed[-1]
-            link.execute(_FREE, (number, epoch, lease.id))
-            lease.owed.pop()
+        with self._mutex:
+            owed = list(lease.owed)
+        for hold in owed:
+            self._free(link, lease, hold)
         return link.execute(_RENEW, (self._seconds, lease.id)).rowcount == 1
+
+    def _free(self, link: Link, lease: Lease, hold: Hold) -> None:
+        number, epoch = hold
+        freed = link.execute(_FREE, (number, epoch, lease.id)).rowcount
+        with self._mutex:
+            lease.owed.discard(hold)
+            # the session is known to have come as far, so whoever finds it tries a greater one anyway
+            if freed and lease.tried.get(number) == epoch:
+                del lease.tried[number]
 
     def _leave_if_unused(self, lease: Lease) -> bool:
         with self._mutex:

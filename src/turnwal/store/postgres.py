@@ -23,7 +23,7 @@ from turnwal.core.limits import PENDING_BYTES_MAX
 from turnwal.store.batch import check_history, taken
 from turnwal.store.committing import GroupCommit, Pending
 from turnwal.store.frames import frames
-from turnwal.store.lease import Keeper, Lease
+from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.names import not_found
 from turnwal.store.owner import describe, told, written
 from turnwal.store.postgres_append import MAKE, Leased, append_alone, append_together, check_notices, insert_whole
@@ -32,13 +32,14 @@ from turnwal.store.postgres_queries import IDS, INTERRUPTED, SIZE, Found, chunks
 from turnwal.store.postgres_schema import check_schema
 from turnwal.store.protocol import Gap, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
+from turnwal.store.surely import surely
 
 _POLL_S: Final = 0.05
 
 _TAKE: Final = (
-    "UPDATE turnwal_session SET epoch = epoch + 1, lease = %s, owner = %s WHERE number = %s AND epoch = %s "
+    "UPDATE turnwal_session SET epoch = %s, lease = %s, owner = %s WHERE number = %s AND epoch = %s "
     "AND EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
-    "RETURNING epoch, open_from"
+    "RETURNING open_from"
 )
 _ALIVE: Final = "SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP"
 
@@ -64,8 +65,8 @@ class PostgresClaim(RowClaim):
 
     def _let_go(self) -> None:
         if not self._told:
+            self._database.free(self._lease, (self._number, self._epoch))
             self._told = True
-            self._database.free(self._lease, self._number, self._epoch)
 
 
 class PostgresStore:
@@ -105,7 +106,7 @@ class PostgresStore:
         while True:
             claim, holder = self._attempt(session, key, description, create=create)
             if claim is not None:
-                break
+                return claim
             if holder is not None:
                 if time.monotonic() >= deadline:
                     raise SessionHeld(
@@ -116,9 +117,6 @@ class PostgresStore:
                         hint="wait for it to end, or pass `wait`",
                     )
                 time.sleep(_POLL_S)
-        with self._mutex:
-            self._claims = [*(held for held in self._claims if not held.released), claim]
-        return claim
 
     def read(
         self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
@@ -194,9 +192,9 @@ class PostgresStore:
         """Return when an append is durable, together with whatever waits at the same time."""
         self._group.append(work)
 
-    def free(self, lease: Lease, number: int, epoch: int) -> None:
-        """Give a session up."""
-        self._keeper.free(lease, number, epoch)
+    def free(self, lease: Lease, hold: Hold) -> None:
+        """Give a session up; may be repeated."""
+        self._keeper.free(lease, hold)
 
     def _commit(self, group: Sequence[Pending[Leased]]) -> None:
         with self._links.take("append") as link:
@@ -223,31 +221,41 @@ class PostgresStore:
                 return None, None
         if found.alive:
             return None, told(found.owner.encode())
-        lease = self._keeper.hold(description)
-        try:
-            owned = self._take(found, session, lease, description)
-        except BaseException:
-            # the session may point to the lease by now: it is freed when the server can be told
-            lease.owed.append((found.number, found.epoch + 1))
-            self._keeper.drop(lease)
-            raise
-        if owned is None:
-            self._keeper.drop(lease)
-            return None, None
-        return PostgresClaim(self, session, owned, lease), None
+        claim: PostgresClaim | None = None
 
-    def _take(self, found: Found, session: str, lease: Lease, description: str) -> Ownership | None:
+        def undo() -> None:
+            # the session may point to the lease by now: it is freed when the server can be told
+            self._keeper.owe(lease, hold)
+            if claim is not None:
+                claim.end()
+
+        lease, hold = self._keeper.hold(description, found.number, found.epoch)
+        try:
+            owned = self._take(found, session, lease, hold, description)
+            if owned is None:
+                self._keeper.drop(lease, hold)
+                return None, None
+            claim = PostgresClaim(self, session, owned, lease)
+            with self._mutex:
+                self._claims = [*(held for held in self._claims if not held.released), claim]
+        except BaseException:
+            surely(undo)
+            raise
+        return claim, None
+
+    def _take(self, found: Found, session: str, lease: Lease, hold: Hold, description: str) -> Ownership | None:
         """Write the new owner, and see where the session ends; None where somebody came in between."""
+        number, epoch = hold
         with self._links.take("claim") as link:
             link.notices.clear()
-            row = link.execute(_TAKE, (lease.id, description, found.number, found.epoch, lease.id)).fetchone()
+            row = link.execute(_TAKE, (epoch, lease.id, description, number, found.epoch, lease.id)).fetchone()
             check_notices(link, session)
             if row is None:
                 lease.lost = link.execute(_ALIVE, (lease.id,)).fetchone() is None
                 return None
             # not before: what an earlier owner was inserting is there by now, or is refused
-            end = link.execute(SIZE, (found.number,)).fetchone()
-        return Ownership(found.number, row[0], 0 if end is None else end[0], row[1])
+            end = link.execute(SIZE, (number,)).fetchone()
+        return Ownership(number, epoch, 0 if end is None else end[0], row[0])
 
     def _check(self) -> None:
         """Return if the tables are ours; asked of the server once."""

@@ -2,8 +2,9 @@
 
 Promises:
 - A line is inserted only where the epoch and the lease are those of the append, at that moment: the session's row is
-  locked by the statement that inserts, so nobody becomes the owner between the check and the commit. And only where no
-  other line begins, so that the head cannot have moved under an owner whom the rest allows.
+  locked by the statement that inserts, so nobody becomes the owner between the check and the commit. And only where
+  the session is the one that was claimed and ends where the line belongs: a server that was restored, or promoted
+  without the last lines, is told from the one that acknowledged them.
 - What a group is told: durable, refused with a reason, or unknown; a statement of one that fails leaves the others be.
 - An append that opens and closes nothing changes no row: what would be a dead version of the session's row each time
   is a lock.
@@ -24,14 +25,21 @@ from turnwal.store.hints import open_from
 from turnwal.store.lease import Lease
 from turnwal.store.postgres_errors import failure
 from turnwal.store.postgres_link import Link, Prepared
+from turnwal.store.postgres_queries import id_of
 from turnwal.store.rowclaim import Work
 from turnwal.store.rows import Row, end_of
 
 MAKE: Final = "INSERT INTO turnwal_session (key, id) VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 
+_END: Final = (
+    "coalesce((SELECT l.position + octet_length(l.line) + 1 FROM turnwal_line l WHERE l.session = number "
+    "ORDER BY l.position DESC LIMIT 1), 0)"
+)
+"""Where the next line of a session belongs. The server knows a line's length without reading the line."""
 _ALLOWED: Final = (
-    "number = %s AND epoch = %s AND lease = %s "
-    "AND EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP)"
+    "number = %s AND id = %s AND epoch = %s AND lease = %s "  # noqa: S608 - of constants, as what follows
+    "AND EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
+    f"AND {_END} = %s"
 )
 _HELD: Final = f"WITH mine AS (SELECT number FROM turnwal_session WHERE {_ALLOWED} FOR UPDATE) "  # noqa: S608 - constant
 _MOVED: Final = f"WITH mine AS (UPDATE turnwal_session SET open_from = %s WHERE {_ALLOWED} RETURNING number) "  # noqa: S608 - as above
@@ -41,15 +49,17 @@ _MANY: Final = (
     "INSERT INTO turnwal_line (session, position, line) SELECT mine.number, new.position, new.line "
     "FROM mine CROSS JOIN unnest(%s::bigint[], %s::bytea[]) AS new (position, line)"
 )
-_USUAL: Final = Prepared.of("turnwal_one", _HELD + _ONE, ("int8", "int8", "text", "text", "int8", "bytea"))
+_USUAL: Final = Prepared.of(
+    "turnwal_one", _HELD + _ONE, ("int8", "bytea", "int8", "text", "text", "int8", "int8", "bytea")
+)
 _GATHERED: Final = (
     "INSERT INTO turnwal_line (session, position, line) SELECT %s::bigint, new.position, new.line "
     "FROM unnest(%s::bigint[], %s::bytea[]) AS new (position, line)"
 )
 _OPENED: Final = "UPDATE turnwal_session SET open_from = %s WHERE number = %s"
 _WHY: Final = (
-    "SELECT epoch, lease, EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP) "
-    "FROM turnwal_session WHERE number = %s"
+    "SELECT epoch, lease, EXISTS (SELECT 1 FROM turnwal_lease WHERE id = %s AND expires > CURRENT_TIMESTAMP), "  # noqa: S608 - as above
+    f"{_END} FROM turnwal_session WHERE number = %s AND id = %s"
 )
 
 
@@ -164,11 +174,12 @@ def _usual(work: Work, lease: Lease) -> tuple[bytes, ...]:
     """The values of `_USUAL`, as the server wants them."""
     name = lease.id.encode()
     number, epoch, place = (value.to_bytes(8, "big") for value in (work.number, work.epoch, work.places[0]))
-    return number, epoch, name, name, place, work.lines[0]
+    return number, id_of(work.session), epoch, name, name, place, place, work.lines[0]
 
 
 def _statement(work: Work, lease: Lease) -> tuple[str, tuple[object, ...]]:
-    allowed: tuple[object, ...] = (work.number, work.epoch, lease.id, lease.id)
+    session = id_of(work.session)
+    allowed: tuple[object, ...] = (work.number, session, work.epoch, lease.id, lease.id, work.places[0])
     mine = _HELD
     if work.opened != work.before:
         mine, allowed = _MOVED, (work.opened, *allowed)
@@ -178,17 +189,26 @@ def _statement(work: Work, lease: Lease) -> tuple[str, tuple[object, ...]]:
 
 
 def _refusal(link: Link, work: Work, lease: Lease) -> OwnershipLost:
-    """Why nothing was written: somebody else came, the lease expired, or a line stands there."""
-    row = link.execute(_WHY, (lease.id, work.number)).fetchone()
+    """Why nothing was written: somebody else came, the lease ended, or the session ends elsewhere."""
+    row = link.execute(_WHY, (lease.id, work.number, id_of(work.session))).fetchone()
     if row is None:
         return work.refused(None)
-    epoch, held, alive = row
-    if epoch == work.epoch and (held != lease.id or not alive):
-        lease.lost = lease.lost or not alive
-        return OwnershipLost(
-            "the lease of this process expired",
-            action="append",
-            subject=work.session,
-            hint="open the session anew",
+    epoch, held, alive, end = row
+    if epoch != work.epoch:
+        return work.refused(epoch)
+    if not alive:
+        lease.lost = True
+        return _lost("the lease of this process expired", work)
+    if held != lease.id:
+        return _lost("the session was given up in the meantime", work)
+    if end < work.places[0]:
+        return _lost(
+            f"the last {work.places[0] - end:,} bytes that were acknowledged are not there any more",
+            work,
+            hint="a copy of the database without them was put in its place; open the session anew to go on without",
         )
     return work.refused(epoch)
+
+
+def _lost(reason: str, work: Work, hint: str = "open the session anew") -> OwnershipLost:
+    return OwnershipLost(reason, action="append", subject=work.session, hint=hint)

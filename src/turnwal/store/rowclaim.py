@@ -2,8 +2,8 @@
 
 Promises:
 - The first append of a claim builds on the end that the store has, or covers the damage there; each later one builds
-  on the one before it. Nobody else can have written in between: what inserts checks the epoch, and no two lines can
-  begin at the same place.
+  on the one before it. What inserts checks the epoch and that the last line ends where the append begins, so it is
+  refused where another wrote in between, and where what it builds on is there no more.
 - From the moment an append is handed to the store until it is known what became of it, the claim is in doubt.
 
 Does not: know how a store writes, or how its owner proves to be alive.
@@ -53,7 +53,7 @@ class Work(NamedTuple):
         elif epoch != self.epoch:
             reason = f"another owner came since (epoch {epoch}, this one is {self.epoch})"
         else:
-            reason = "another line stands where this one belongs"
+            reason = "the stored log does not end where this one goes on"
         return OwnershipLost(reason, action="append", subject=self.session, hint="open the session anew")
 
 

@@ -1,8 +1,8 @@
 """SQLite: one file, many sessions, an index of the interrupted ones.
 
 Promises:
-- An acknowledged append is committed with `synchronous=FULL`, under the epoch and at the place that the same statement
-  checked, into the `-wal` that the path still names.
+- An acknowledged append is committed with `synchronous=FULL`, under the epoch and behind the last line that the same
+  statement checked, into the `-wal` that the path still names.
 - Appends of many sessions of this process that wait at the same time share one commit.
 - An owner is alive as long as the kernel holds its lock on one byte of `<file>-owners`; a later owner's epoch fences it
   off whatever happened to the lock.
@@ -35,7 +35,7 @@ from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told, written
 from turnwal.store.protocol import Gap, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
-from turnwal.store.sqlite_append import append, insert_whole, is_one_statement, number_of, own
+from turnwal.store.sqlite_append import Made, append, insert_whole, is_one_statement, number_of, own
 from turnwal.store.sqlite_file import check_path, check_version
 from turnwal.store.sqlite_queries import IDS, INTERRUPTED, Found, chunks, find, names, newest
 from turnwal.store.sqlite_reading import Reader
@@ -48,14 +48,15 @@ _POLL_S = 0.01
 class SqliteClaim(RowClaim):
     """Ownership of one session in a SQLite file, as long as its lock is held."""
 
-    def __init__(self, store: "SqliteStore", session: str, owned: Ownership, lock: LifeLock) -> None:
+    def __init__(self, store: "SqliteStore", session: str, owned: Ownership, generation: int, lock: LifeLock) -> None:
         """Hold the lock until the release."""
         super().__init__(store, session, owned)
         self._file = store
+        self._generation = generation
         self._lock = lock
 
     def _commit(self, work: Work) -> None:
-        self._file.commit(work)
+        self._file.commit(Made(work, self._generation))
 
     def _let_go(self) -> None:
         self._lock.close()
@@ -79,7 +80,7 @@ class SqliteStore:
         # the writer first: a fork enters them in this order, as an append that looks for damage does
         self._writer = Writer(self._path, disk)
         self._reader = Reader(self._path)
-        self._group: GroupCommit[Work] = GroupCommit(self._commit)
+        self._group: GroupCommit[Made] = GroupCommit(self._commit)
         self._entering = threading.Lock()
         self._claims: list[SqliteClaim] = []
 
@@ -97,8 +98,11 @@ class SqliteStore:
         lock = LifeLock(f"{self._path}-owners", number)
         try:
             self._wait_for(lock, session, name, wait or OWNER_RETRY_S)
-            owned = self._writer.run("claim", lambda connection: own(connection, number, description))
-            claim = SqliteClaim(self, session, owned, lock)
+            owned, generation = self._writer.run(
+                "claim",
+                lambda connection: (own(connection, number, name, description), self._writer.generation),
+            )
+            claim = SqliteClaim(self, session, owned, generation, lock)
             with self._entering:
                 self._claims = [*(held for held in self._claims if not held.released), claim]
         except BaseException:
@@ -173,14 +177,14 @@ class SqliteStore:
 
     # Writing
 
-    def commit(self, work: Work) -> None:
+    def commit(self, made: Made) -> None:
         """Return when an append is durable, together with whatever waits at the same time."""
-        self._group.append(work)
+        self._group.append(made)
 
-    def _commit(self, group: Sequence[Pending[Work]]) -> None:
-        alone = len(group) == 1 and is_one_statement(group[0].work)
+    def _commit(self, group: Sequence[Pending[Made]]) -> None:
+        alone = len(group) == 1 and is_one_statement(group[0].work.work)
         run = self._writer.run_alone if alone else self._writer.run
-        run("append", lambda connection: append(connection, group))
+        run("append", lambda connection: append(connection, group, self._writer.generation))
 
     # Owners
 

@@ -44,6 +44,8 @@ class Writer:
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
         self._identity: list[Inode | None] = [None, None]
+        self.generation = 0
+        """Raised when the path was found to name another file or `-wal` than the one that was written."""
         self._pid = os.getpid()
         forks.enter(self)
 
@@ -114,8 +116,13 @@ class Writer:
 
     def _opened(self) -> apsw.Connection:
         if self._connection is None:
-            self._connection = connect_to_write(self._path, self._disk)
-            self._identity = self._found()
+            connection = connect_to_write(self._path, self._disk)
+            found = self._found()
+            # the -wal comes and goes with connections, the file stays
+            if self._identity[0] not in (None, found[0]):
+                self.generation += 1
+            self._identity = found
+            self._connection = connection
             self._disk.sync_directory(os.path.dirname(self._path))
         return self._connection
 
@@ -131,6 +138,7 @@ class Writer:
         found = self._found()
         if found == self._identity and None not in found:
             return
+        self.generation += 1
         what = "it" if found[0] != self._identity[0] else "its -wal"
         raise StoreFailed(
             f"{what} was removed or replaced while it was open for writing",

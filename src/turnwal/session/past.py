@@ -1,0 +1,54 @@
+"""Reading past damage: which of the lines that can still be read are taken for records, and at which seqs.
+
+Promises: no line with a changed seq hides another. A seq is believed where the chain confirms it: the line before or
+behind follows, or the line is the head. Of every other line it counts only as far as it fits between those.
+
+Does not: read or judge; it sees what a store yields past damage. What it holds are lines that nothing confirms.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from turnwal.core.chain import Head, after, digest, follows
+from turnwal.store.protocol import Gap, Record
+
+
+def believed(items: Iterable[Record | Gap], durable: Head | None) -> Iterator[Record | Gap]:
+    """The gaps, and the records in the ascending order of their seqs; `durable` is the head of all, where it is known.
+
+    What nothing confirms, and the gaps behind it, wait for the next line that is certain.
+    """
+    mark = -1
+    unconfirmed: list[Record | Gap] = []
+    last: Record | None = None
+    linked = False
+    for item in chain(items, (None,)):
+        if last is not None:
+            goes_on = isinstance(item, Record) and follows(item.event, after(last.line, last.event))
+            if linked or goes_on or (durable is not None and digest(last.line) == durable.hash):
+                yield from _between(unconfirmed, mark, last.event.seq)
+                unconfirmed = []
+                if last.event.seq > mark:
+                    mark = last.event.seq
+                    yield last
+            else:
+                unconfirmed.append(last)
+            last, linked = None, goes_on
+        if isinstance(item, Record) and not item.sound:
+            last = item
+        elif item is not None and unconfirmed:
+            unconfirmed.append(item)
+        elif item is not None:
+            mark = item.event.seq if isinstance(item, Record) else mark
+            yield item
+    yield from _between(unconfirmed, mark, None if durable is None else durable.count)
+
+
+def _between(items: Iterable[Record | Gap], mark: int, end: int | None) -> Iterator[Record | Gap]:
+    """The gaps, and the records whose seqs ascend between two that are certain, both excluded."""
+    for item in items:
+        if isinstance(item, Gap):
+            yield item
+        elif item.event.seq > mark and (end is None or item.event.seq < end):
+            mark = item.event.seq
+            yield item
