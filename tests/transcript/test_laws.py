@@ -57,7 +57,7 @@ def rendered_of(events: Iterable[Event], target: str) -> Rendering:
 
 
 @targets
-@law(150)
+@law(50)
 @given(rows=session_rows(), outcomes=st.sampled_from(["note", "replace"]))
 def test_what_a_session_leaves_at_any_moment_is_a_request_that_checks(
     target: str, rows: list[Row], outcomes: Outcomes
@@ -71,7 +71,7 @@ def test_what_a_session_leaves_at_any_moment_is_a_request_that_checks(
 
 
 @targets
-@law(120)
+@law(40)
 @given(rows=conversation_rows(), outcomes=st.sampled_from(["note", "replace"]))
 def test_what_is_carried_from_any_model_to_any_other_is_a_request_that_checks(
     target: str, rows: list[Row], outcomes: Outcomes
@@ -85,7 +85,7 @@ def test_what_is_carried_from_any_model_to_any_other_is_a_request_that_checks(
 
 
 @targets
-@law(120)
+@law(40)
 @given(rows=conversation_rows())
 def test_a_clean_history_is_rendered_as_it_was_seeded(target: str, rows: list[Row]) -> None:
     sent = rendered(log_of(rows), target)
@@ -96,7 +96,7 @@ def test_a_clean_history_is_rendered_as_it_was_seeded(target: str, rows: list[Ro
 
 
 @targets
-@law(100)
+@law(35)
 @given(data=st.data())
 def test_a_reply_goes_back_as_it_came(target: str, data: st.DataObject) -> None:
     reply = data.draw(replies(target))
@@ -115,7 +115,7 @@ def test_a_reply_goes_back_as_it_came(target: str, data: st.DataObject) -> None:
 
 
 @targets
-@law(250)
+@law(80)
 @given(rows=foreign_rows())
 def test_what_nobody_sane_wrote_is_a_request_that_checks(target: str, rows: list[Row]) -> None:
     made = rendered(log_of(rows), target)
@@ -123,7 +123,7 @@ def test_what_nobody_sane_wrote_is_a_request_that_checks(target: str, rows: list
 
 
 @targets
-@law(60)
+@law(20)
 @given(rows=session_rows())
 def test_rendering_again_and_again_gives_what_rendering_once_gives(target: str, rows: list[Row]) -> None:
     growing = Log()
@@ -137,7 +137,7 @@ def test_rendering_again_and_again_gives_what_rendering_once_gives(target: str, 
 
 
 @targets
-@law(60)
+@law(20)
 @given(rows=session_rows())
 def test_what_a_caller_does_to_the_messages_changes_no_later_rendering(target: str, rows: list[Row]) -> None:
     log = log_of(rows)
@@ -235,7 +235,7 @@ for text in sys.stdin:
 def test_every_process_renders_the_same_bytes_whatever_its_hash_seed() -> None:
     logs: list[Log] = []
 
-    @law(40)
+    @law(15)
     @given(rows=conversation_rows())
     def gather(rows: list[Row]) -> None:
         logs.append(log_of(rows))
@@ -264,7 +264,7 @@ LAST_LINE_BYTES_MAX = 260
 def test_a_file_that_was_cut_anywhere_in_its_last_line_is_recovered_into_requests_that_check(tmp_path: Path) -> None:
     ends: dict[str, list[bytes]] = {}
 
-    @law(40)
+    @law(15)
     @given(rows=conversation_rows(turns=2))
     def gather(rows: list[Row]) -> None:
         lines = list(log_of(rows).lines())
