@@ -7,6 +7,7 @@ import pytest
 
 import turnwal
 from turnwal.core import errors, findings, limits, types
+from turnwal.transcript import check, comparing, render, targets
 
 ROOT = Path(__file__).parent.parent
 DOCS = {path.name: path.read_text("utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
@@ -28,10 +29,34 @@ def test_every_type_and_field_is_in_the_format() -> None:
 
 
 def test_every_module_is_in_the_architecture() -> None:
-    for room in ("core", "session", "store"):
-        for path in (ROOT / "src" / "turnwal" / room).glob("*.py"):
+    for room in ("core", "session", "store", "transcript"):
+        for path in (ROOT / "src" / "turnwal" / room).rglob("*.py"):
             if path.name != "__init__.py":
                 assert f"`{path.name}`" in DOCS["architecture.md"], path
+            elif path.parent.name != room:
+                assert f"`{path.parent.name}/`" in DOCS["architecture.md"], path
+
+
+def test_every_target_and_every_code_of_transcripts_is_documented() -> None:
+    for target in targets.TARGETS:
+        assert f"`{target}`" in DOCS["transcripts.md"], target
+        assert f"`{target}`" in DOCS["cli.md"], target
+    for title, codes in (
+        ("What is changed", render.CODES),
+        ("What is refused", check.CODES),
+        ("What differs", comparing.CODES),
+    ):
+        section = DOCS["transcripts.md"].split(f"\n## {title}\n")[1].split("\n## ")[0]
+        assert dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)) == codes
+        assert list(codes) == sorted(codes)
+
+
+def test_the_examples_of_transcripts_run() -> None:
+    namespace: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", DOCS["transcripts.md"], re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        exec(compile(block, "transcripts.md", "exec"), namespace)  # noqa: S102 - the example is the test
 
 
 def test_every_code_of_an_error_and_of_a_finding_is_documented() -> None:

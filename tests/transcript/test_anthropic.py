@@ -1,6 +1,7 @@
 """Anthropic Messages: what is sent, what is refused, and what a reply becomes."""
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -506,3 +507,18 @@ def test_what_is_no_reply_is_refused_by_name(odd: Any) -> None:
 def test_what_is_no_history_is_refused_by_name(odd: Any) -> None:
     with pytest.raises(InvalidEvent):
         Log.seed(TARGET, odd)
+
+
+@pytest.mark.parametrize("arguments", ['{"n":NaN}', '{"n":-Infinity}', '{"n":1e400}', f'{{"n":{"7" * 5_000}}}'])
+def test_f36_a_number_that_no_request_can_hold_stands_as_text(arguments: str) -> None:
+    found = rendered(told("go"), ask("c1", arguments=arguments), result("c1"))
+    assert found.messages[1] == model(call("c1", incomplete_arguments=arguments))
+    assert json.loads(json.dumps(found.messages, allow_nan=False)) == found.messages
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"n":1.5e3}', '{"n":1E5,"m":-0.0}', f'{{"n":{2**64}}}', f'{{"n":"{"7" * 5_000}"}}']
+)
+def test_arguments_go_out_as_the_value_that_they_are(arguments: str) -> None:
+    found = rendered(told("go"), ask("c1", arguments=arguments), result("c1"))
+    assert repr(found.messages[1]["content"][0]["input"]) == repr(json.loads(arguments))

@@ -1,8 +1,9 @@
 """For each target a valid request with a violation planted in it: each code that its checker knows is found."""
 
 import copy
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,49 @@ def test_a_planted_violation_is_found_in_a_request_that_was_valid(target: str, c
     assert code in {problem.code for problem in found}
     assert {problem.code for problem in found} <= CODES.keys()
     assert repr(messages) == repr(before)
+
+
+JUNK: list[Any] = [None, True, -1.5, "", HALF, [], {}, [[]], [{}], {"type": []}, {"role": {}}, {"id": [1]}, 10**30]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of everything inside a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in inside:
+        yield (*path, step)
+        yield from paths(inner, (*path, step))
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_nothing_is_raised_for_a_request_with_anything_in_it(target: str) -> None:
+    valid = render(log_of(*ROWS), target).messages
+    draw = random.Random(target)
+    for _ in range(1_500):
+        messages = copy.deepcopy(valid)
+        for _ in range(draw.randint(1, 3)):
+            places = list(paths(messages))
+            if places:
+                without(*draw.choice(places))(messages)
+            places = [(*path, 0) for path in paths(messages) if isinstance(_found(messages, path), list)]
+            places += list(paths(messages))
+            if places:
+                _replace(messages, draw.choice(places), draw.choice(JUNK))
+        for problem in check(target, messages):
+            assert problem.code in CODES
+
+
+def _found(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _replace(messages: list[Any], path: tuple[Any, ...], junk: Any) -> None:
+    holder = _found(messages, path[:-1])
+    if isinstance(holder, list) and path[-1] >= len(holder):
+        holder.append(copy.deepcopy(junk))
+    else:
+        holder[path[-1]] = copy.deepcopy(junk)
 
 
 @pytest.mark.parametrize("target", sorted(TARGETS))

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from turnwal.core import keys
 from turnwal.core.values import Dispatch, Question
 
 
-@dataclass(slots=True, eq=False)
-class Step:
+class Step(Struct, eq=False):
     """One model reply and the calls it asked for."""
 
     seq: int
@@ -20,9 +21,9 @@ class Step:
     weak: bool
     """The step says that its dispatches are not recorded durably."""
     closed: bool = False
-    calls: list["Call"] = field(default_factory=list)
+    calls: list["Call"] = []
     """Every call asked for or first dispatched here, answered ones too: an equal one in this step is the same (F07)."""
-    answered: dict[str, tuple[int, int]] = field(default_factory=dict)
+    answered: dict[str, tuple[int, int]] = {}
     """By provider id: the seq and the content of the last result."""
 
     def close(self) -> None:
@@ -87,8 +88,7 @@ class Turn:
             del self.by_id[call.id]
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """A tool call that has no result yet."""
 
     key: int

@@ -10,6 +10,7 @@ Does not: judge. A result that answers nothing, or the second of a call, is in `
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
 from turnwal.core.surface import Surface, range_of
+from turnwal.core.types import SURFACE
 
 
 class Pairs:
@@ -28,17 +29,21 @@ class Pairs:
 
     def feed(self, event: Event) -> int | None:
         """Take the next event of the log in; returns from where on the surface changed, None where it did not."""
-        self.scan.feed(event)
-        for key, seq in self._new_answers:
-            self.answers.setdefault(seq, set()).add(key)
-        self._new_answers.clear()
-        if event.run != self.run:
+        scan, type = self.scan, event.type
+        scan.feed(event)
+        if self._new_answers:
+            for key, seq in self._new_answers:
+                self.answers.setdefault(seq, set()).add(key)
+            self._new_answers.clear()
+        if type not in SURFACE or event.run != self.run:
             return None
-        if event.type == "assistant_message" and self.scan.asked_last:
-            self.asks[event.seq] = self.scan.asked_last
-        replaced = range_of(event.data)
-        if event.type == "tool_result" and replaced is not None:
-            self.answers[event.seq] = {
-                key for covered in self.surface.within(*replaced) for key in self.answers.get(covered.seq, ())
-            }
+        if type == "assistant_message":
+            if scan.asked_last:
+                self.asks[event.seq] = scan.asked_last
+        elif type == "tool_result":
+            replaced = range_of(event.data)
+            if replaced is not None:
+                self.answers[event.seq] = {
+                    key for covered in self.surface.within(*replaced) for key in self.answers.get(covered.seq, ())
+                }
         return self.surface.add(event)

@@ -42,17 +42,18 @@ class Surface:
         """
         if event.type not in SURFACE:
             return None
-        replaced = range_of(event.data)
+        data = event.data
+        replaced = range_of(data) if "replace" in data else None
         if replaced is not None:
             start, stop = bisect_left(self._positions, replaced[0]), bisect_right(self._positions, replaced[1])
             self._positions[start:stop] = [replaced[0]]
             self._events[start:stop] = [event]
             return start
-        earlier = self._earlier_version(event)
+        earlier = self._earlier_version(event) if "completes" in data else None
         if earlier is not None:
             self._events[earlier] = event
             return earlier
-        at = bisect_right(self._positions, event.seq)
+        at = bisect_right(self._positions, event.seq) if self._positions else 0
         self._positions.insert(at, event.seq)
         self._events.insert(at, event)
         return at

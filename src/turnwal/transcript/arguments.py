@@ -10,6 +10,9 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final, NoReturn
 
+import msgspec
+
+from turnwal.core.limits import INTEGER_DIGITS_MAX
 from turnwal.core.line import compact
 from turnwal.transcript.message import Asked
 from turnwal.transcript.target import Notes
@@ -24,14 +27,14 @@ _ESCAPE: Final = re.compile(
 
 def arguments_object(asked: Asked, seq: int, notes: Notes) -> dict[str, Any]:
     """The arguments of a call as an object; what is none stands inside one."""
-    found = None if asked.free_text else _object(asked.arguments, _finite)
+    found = None if asked.free_text else _object(asked.arguments, _decode_finite)
     return wrapped(asked, seq, notes) if found is None else found
 
 
 def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
     """The arguments of a call as text."""
     text = asked.arguments
-    if asked.free_text or _object(text) is None:
+    if asked.free_text or _object(text, _decode) is None:
         text = compact({name: sendable(value) for name, value in wrapped(asked, seq, notes).items()})
     if "\\u" not in text:
         return text
@@ -41,13 +44,22 @@ def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:
     return whole
 
 
-def _object(text: str, number: Callable[[str], float] = float) -> dict[str, Any] | None:
-    """The JSON object that a text holds, or None. `number` reads what has a point or an exponent."""
+def _object(text: str, decode: Callable[[str], Any]) -> dict[str, Any] | None:
+    """The JSON object that a text holds, or None."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=number)
+        # a longer one may hold an integer that Python would not write again
+        value = _decode_quickly(text) if len(text) <= INTEGER_DIGITS_MAX else _carefully(text, decode)
+    except (ValueError, RecursionError):
+        value = _carefully(text, decode)
+    return value if isinstance(value, dict) else None
+
+
+def _carefully(text: str, decode: Callable[[str], Any]) -> Any:
+    """What a text holds that the quick decoder does not take: half characters, and numbers that are no float."""
+    try:
+        return decode(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -60,3 +72,8 @@ def _finite(digits: str) -> float:
     if not isfinite(value):
         raise ValueError(digits)
     return value
+
+
+_decode_quickly: Final = msgspec.json.Decoder().decode
+_decode: Final = json.JSONDecoder(parse_constant=_refuse).decode
+_decode_finite: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode

@@ -11,6 +11,7 @@ Does not: know a provider.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Literal
 
 from turnwal.core import keys, values
@@ -75,24 +76,25 @@ class Conversation:
 
     def feed(self, event: Event) -> None:
         """Take the next event of the log in."""
-        pairs = self._pairs
+        pairs, type = self._pairs, event.type
         changed = pairs.feed(event)
         if event.run != pairs.run:
             return
-        if event.type == "assistant_message":
+        if type == "assistant_message":
             provider, model = values.text_of(event.data, "provider"), values.text_of(event.data, "model")
             if provider is not None and model is not None:
                 self.models[provider] = model
-        elif event.type == "tool_result":
+        elif type == "tool_result":
             for key in pairs.answers.get(event.seq, ()):
                 self._results[key] = event
                 self._touch(self._placed.get(key))
-        elif event.type == "tool_outcome" and self._outcomes == "replace":
+        elif type == "tool_outcome" and self._outcomes == "replace":
             key = _key(event)
             if not values.is_synthetic(event.data):
                 self._late[key] = event
                 self._touch(self._placed.get(key))
-        self._touch(changed)
+        if changed is not None:
+            self._touch(changed)
         if self._partial is not None:
             self._touch(self._partial.feed(event, changed))
 
@@ -116,11 +118,11 @@ class Conversation:
                 self._touch(index)
         start, surface = min(self._stale, len(self._messages)), self._pairs.surface
         self._forget(start)
-        for index in range(start, len(surface)):
-            self._seqs.append(surface[index].seq)
-            self._index[surface[index].seq] = index
-        for index in range(start, len(surface)):
-            message = self._message(index, surface[index])
+        events = list(islice(surface, start, None))
+        self._seqs += [event.seq for event in events]
+        self._index.update((event.seq, index) for index, event in enumerate(events, start))
+        for index, event in enumerate(events, start):
+            message = self._message(index, event)
             shown = () if message is None else (message,)
             self._messages.append(shown if self._partial is None else (*shown, *self._partial.behind(index)))
         self._stale = len(self._messages)
@@ -130,12 +132,13 @@ class Conversation:
         """The keys of the shown calls that wait for an answer, in order."""
         return [keys.text(key) for key in sorted(self._open) if self._stand_in(key)[1]]
 
-    def findings(self, index: int) -> Iterator[Finding]:
+    def findings(self, index: int) -> list[Finding]:
         """What is not shown of the visible event at an index, or otherwise than it stands in the log, and why."""
-        if index in self._dropped:
-            yield self._dropped[index]
+        dropped = self._dropped.get(index)
+        found = [] if dropped is None else [dropped]
         for message in self._messages[index]:
-            yield from message.findings
+            found += message.findings
+        return found
 
     def _touch(self, index: int | None) -> None:
         if index is not None and index < self._stale:

@@ -31,6 +31,8 @@ class Ids:
         """Begin with no call."""
         self._rule = rule
         self._used: set[str] = set()
+        self.taken: list[str] = []
+        """What was taken, until somebody begins another list: for one message, so that it can be given back."""
 
     def take(self, key: int, id: str) -> str:
         """The id that stands for a call in the request: its own, or one made of its key."""
@@ -42,6 +44,7 @@ class Ids:
             found = f"{rule.prefix}{digest[: rule.digits]}"
             attempt += 1
         self._used.add(found)
+        self.taken.append(found)
         return found
 
     def claim(self, names: Iterable[str]) -> bool:
@@ -53,6 +56,7 @@ class Ids:
         if len(set(wanted)) < len(wanted) or not self._used.isdisjoint(wanted):
             return False
         self._used.update(wanted)
+        self.taken += wanted
         return True
 
     def give_back(self, ids: Iterable[str]) -> None:

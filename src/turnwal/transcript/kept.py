@@ -1,15 +1,15 @@
 """What each message became, kept to be handed out again and again.
 
 Promises: what is handed out shares nothing with what is kept, so a caller may change it; equal neighbours are merged
-where the target wants that. Handing out again costs a copy at the speed of the interpreter's loader: all but the
-newest messages are kept as bytes, some at a time.
+where the target wants that. Handing out costs a copy at the speed of the interpreter's loader: all but the newest
+messages are kept as the bytes that it reads, some at a time.
 """
 
 import marshal
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from turnwal.transcript.target import Target, Wire, copied
+from turnwal.transcript.target import Target, Wire
 
 _CHUNK: Final = 64
 """How many messages are turned into bytes together."""
@@ -48,7 +48,7 @@ class Kept:
         handed: list[Wire] = []
         for _, chunk in self._chunks:
             handed += marshal.loads(chunk)  # noqa: S302 - bytes that were made here
-        handed += merged(self._pieces[self._end :], self._target)
+        handed += marshal.loads(marshal.dumps(merged(self._pieces[self._end :], self._target)))  # noqa: S302 - the same
         return handed
 
     @property
@@ -72,17 +72,18 @@ class Kept:
 
 
 def merged(pieces: Iterable[Sequence[Wire]], target: Target) -> list[Wire]:
-    """Copies of all messages in one list, equal neighbours merged where the target wants that."""
+    """All messages in one list, equal neighbours merged where the target wants that; for reading alone."""
     body = target.body
+    if body is None:
+        return [message for piece in pieces for message in piece]
     joined: list[Wire] = []
     for piece in pieces:
         for message in piece:
-            fresh = copied(message)
             last = joined[-1] if joined else None
-            if body is None or last is None or last["role"] != fresh["role"] or not target.merges(last, fresh):
-                joined.append(fresh)
+            if last is None or last["role"] != message["role"] or not target.merges(last, message):
+                joined.append(message)
             else:
-                last[body] = [*_blocks(last[body], target), *_blocks(fresh[body], target)]
+                joined[-1] = {**last, body: [*_blocks(last[body], target), *_blocks(message[body], target)]}
     return joined
 
 

@@ -1,11 +1,12 @@
 """A message of the conversation: a visible event with what every target needs to know of it.
 
-Plain records, made by `conversation.py` and read by the targets.
+Plain records, made by `conversation.py` and read by the targets; structs, since one is made for every event and call.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from turnwal.core.findings import Finding
 from turnwal.core.line import Event
@@ -13,8 +14,7 @@ from turnwal.core.line import Event
 Kind = Literal["system", "user", "assistant", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What answers a call."""
 
     seq: int | None
@@ -25,8 +25,7 @@ class Answer:
     """What the result keeps verbatim for one target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A call as a message asks for it, with its answer."""
 
     key: int
@@ -39,14 +38,13 @@ class Asked:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One visible event, with what every target needs to know of it."""
 
     kind: Kind
     event: Event
     parts: list[Mapping[str, Any]]
-    calls: Mapping[int, Asked] = field(default_factory=dict)
+    calls: Mapping[int, Asked] = {}
     """By part index. A `tool_call` part that is not in it is not sent."""
     complete: bool = True
     findings: tuple[Finding, ...] = ()

@@ -33,9 +33,9 @@ CODES: Final = {
     "duplicate_call": "a call that was asked for before is sent once",
     "duplicate_result": "a call that has a result got another; the first is sent",
     "empty_message": "a message in which nothing can be sent is left out",
-    "name_rewritten": "a tool's name that the target does not allow is another one here",
     "id_rewritten": "a call id that is taken, empty or not allowed is another one here",
     "incomplete_message": "a message that never completed is sent as its text",
+    "name_rewritten": "a tool's name that the target does not allow is another one here",
     "orphan_result": "a result whose call is not sent is left out",
     "outcome_in_place": "an outcome that was learnt later stands in place of the result",
     "part_left_out": "a part that the target has no form for, or not from this model, is left out",
@@ -73,8 +73,8 @@ class Renderer:
         self._model_is_given = target.model is not None
         self._ids = Ids(target.ids)
         self._pieces = Kept(target)
-        self._taken: list[tuple[str, ...]] = []
-        self._findings: list[tuple[Finding, ...]] = []
+        self._taken: list[list[str]] = []
+        self._findings: list[list[Finding]] = []
         self._leading = 0
         """How many visible events at the beginning are system text."""
 
@@ -127,39 +127,19 @@ class Renderer:
         return message.kind == "system" and message.native(self._target.name) is None
 
     def _make(self, index: int, shown: tuple[Message, ...]) -> None:
-        notes = Notes()
-        notes.findings.extend(self.conversation.findings(index))
-        ids = _Taking(self._ids)
+        notes = Notes(self.conversation.findings(index))
         made: list[Wire] = []
-        if index >= self._leading:
+        self._ids.taken = []
+        if shown and index >= self._leading:
             for message in shown:
-                made += self._target.make(message, ids, notes)
-        clean: list[Wire] = scrubbed(made)
-        if clean is not made:
-            notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
-        self._pieces.append(clean)
-        self._taken.append(tuple(ids.taken))
-        self._findings.append(tuple(notes.findings))
-
-
-class _Taking(Ids):
-    """The ids of a request, remembering which of them one message took."""
-
-    def __init__(self, ids: Ids) -> None:
-        self._ids = ids
-        self.taken: list[str] = []
-
-    def take(self, key: int, id: str) -> str:
-        found = self._ids.take(key, id)
-        self.taken.append(found)
-        return found
-
-    def claim(self, names: Iterable[str]) -> bool:
-        wanted = list(names)
-        free = self._ids.claim(wanted)
-        if free:
-            self.taken += wanted
-        return free
+                made += self._target.make(message, self._ids, notes)
+            clean: list[Wire] = scrubbed(made)
+            if clean is not made:
+                notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
+                made = clean
+        self._pieces.append(made)
+        self._taken.append(self._ids.taken)
+        self._findings.append(notes.findings)
 
 
 class _Kept:

@@ -6,7 +6,7 @@ same request. Whatever it leaves out or changes it notes as a finding with the s
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from turnwal.core.findings import Finding
@@ -26,9 +26,9 @@ _DATED: Final = re.compile(
 class Notes:
     """Where a target notes what it changes about one message."""
 
-    def __init__(self) -> None:
-        """Begin with nothing noted."""
-        self.findings: list[Finding] = []
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        """Begin with what was found before."""
+        self.findings: list[Finding] = [*findings]
 
     def add(self, code: str, message: str, *seqs: int) -> None:
         """Note one change; the codes are those of `CODES` in `render.py`."""
