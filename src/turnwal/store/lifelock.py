@@ -48,11 +48,11 @@ class LifeLock:
 
     def take(self) -> bool:
         """Take the lock without waiting; False when another holds it."""
-        return self._set(fcntl.F_WRLCK, self._number)
+        return self.hold(self._number)
 
-    def share(self, number: int) -> bool:
-        """Hold a byte together with others, without waiting; one that was taken is shared from then on."""
-        return self._set(fcntl.F_RDLCK, number)
+    def hold(self, number: int, *, shared: bool = False) -> bool:
+        """Hold any byte alone or together with others, without waiting; False when that cannot be now."""
+        return self._set(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, number)
 
     def leave(self, number: int) -> None:
         """Hold a byte no more."""

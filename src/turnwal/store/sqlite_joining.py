@@ -44,18 +44,18 @@ def join(path: str, lock: LifeLock, found: Callable[[], Identity]) -> tuple[apsw
     started = time.monotonic()
     settling = None
     while True:
-        if lock.take():
+        if lock.hold(COMMON):
             connection = connect_to_write(path)
             identity = found()
-            lock.share(_mark(identity))
-            lock.share(COMMON)
+            lock.hold(_mark(identity), shared=True)
+            lock.hold(COMMON, shared=True)
             return connection, identity
-        if lock.share(COMMON):
+        if lock.hold(COMMON, shared=True):
             identity = found()
             if is_held(f"{path}-owners", _mark(identity)):
                 connection = connect_to_write(path)
                 if found() == identity:
-                    lock.share(_mark(identity))
+                    lock.hold(_mark(identity), shared=True)
                     return connection, identity
                 connection.close()
             lock.leave(COMMON)
