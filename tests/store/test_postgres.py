@@ -14,12 +14,13 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
 
-from tests.store.building import batch_behind, lines_of
+from tests.store.building import batch_behind, grow, lines_of, log_of
 from tests.store.cutting import Direction, proxy_before
 from tests.store.postgres_writer import Writer
 from tests.store.processes import in_child
@@ -34,6 +35,7 @@ from turnwal.core.errors import (
     StoreFailed,
     TooNew,
 )
+from turnwal.core.limits import READ_BYTES
 from turnwal.core.log import Log
 from turnwal.store import postgres
 from turnwal.store.lease import Hold, Keeper, Lease
@@ -723,6 +725,42 @@ def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: Post
     kinds = [[type(failure) for failure in failures] for _, failures in running]
     assert kinds == [[], [], [OwnershipLost if wrong == "stale" else StoreFailed], [], []]
     assert [seqs(store, f"s{index}") for index in range(6)] == [[0], [0], [0], [], [0], [0]]
+
+
+# --- reading
+
+
+def test_long_lines_are_read_from_the_end_one_after_another(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(3)
+    grow(log, 12, "long " * (READ_BYTES // 2))
+    grow(log, 300)
+    grow(log, 1, "long " * (READ_BYTES // 2))
+    store.put("s", lines_of(log))
+    fetched: list[list[int]] = []
+    execute = Link.execute
+
+    def counted(link: Link, query: bytes, *rest: Any, **named: Any) -> Any:
+        cursor = execute(link, query, *rest, **named)
+        if "position < " in str(query):
+            assert cursor.description is not None
+            # binary: as text the server sends, and the driver holds, twice as much
+            assert cursor.pgresult is not None
+            fetched.append([len(cursor.pgresult.get_value(row, 1) or b"") for row in range(cursor.pgresult.ntuples)])
+        return cursor
+
+    monkeypatch.setattr(Link, "execute", counted)
+    found = [record.line for record in store.newest("s") if record is not None]
+
+    assert found == lines_of(log)[::-1]
+    assert sum(map(sum, fetched)) == sum(map(len, found))
+    assert all(sum(sizes) <= READ_BYTES or len(sizes) == 1 for sizes in fetched)
+    assert max(map(len, fetched)) > 50
+    fetched.clear()
+    assert [record.line for record in store.read("s") if isinstance(record, Record)] == lines_of(log)
+    assert sum(map(sum, fetched)) == sum(map(len, found))
+    assert all(sum(sizes[:-1]) <= READ_BYTES for sizes in fetched)
 
 
 # --- servers that are not as they should be

@@ -37,7 +37,6 @@ from turnwal.session.inspection import glance
 from turnwal.session.sessions import Sessions
 from turnwal.session.verifying import verify
 from turnwal.store import sqlite_file
-from turnwal.store.disk import Disk
 from turnwal.store.sqlite import SqliteClaim, SqliteStore
 from turnwal.store.sqlite_file import connect_to_write
 from turnwal.store.sqlite_queries import FIND, INTERRUPTED, LINES, NEWEST
@@ -567,6 +566,138 @@ def test_a_claim_is_of_the_session_that_was_named_although_the_database_changes_
     monkeypatch.undo()
     store.claim("victim").release()
     store.close()
+
+
+OTHER = """
+import os, sys
+from tests.store.building import batch_behind, head_of, lines_of, log_of
+from turnwal.core.chain import EMPTY
+from turnwal.core.errors import StoreFailed
+from turnwal.store.sqlite import SqliteStore
+
+path, ending, early = sys.argv[1:]
+store = SqliteStore(path)
+try:
+    claim = store.claim("other")
+    lines = lines_of(log_of(3, "other"))
+    claim.append(lines, EMPTY)
+    print(len(lines), flush=True)
+    head = head_of(lines)
+    if early:
+        sys.stdin.readline()
+    for _ in range(20):
+        batch = batch_behind(head, 1)
+        claim.append(batch, head)
+        head = head_of(batch)
+        print(head.count, flush=True)
+except StoreFailed as error:
+    print("refused:", error, flush=True)
+if ending == "kill":
+    os.kill(os.getpid(), 9)
+store.close()
+"""
+
+
+@pytest.mark.parametrize("early", ["", "early"])
+@pytest.mark.parametrize("ending", ["close", "kill"])
+@pytest.mark.parametrize("appends", [5, 60])
+@pytest.mark.parametrize("gone", [("-wal",), ("-shm",), ("-wal", "-shm")])
+def test_nothing_is_lost_when_files_are_deleted_between_two_processes_that_write(
+    path: Path, gone: tuple[str, ...], appends: int, ending: str, early: str
+) -> None:
+    """The other comes before the deletion, or behind it, when the first has not found out yet."""
+    store = SqliteStore(path)
+    claim, head = begun(store)
+    for _ in range(appends):
+        batch = batch_behind(head, 1)
+        claim.append(batch, head)
+        head = head_of(batch)
+    command = [sys.executable, "-c", OTHER, str(path), ending, early]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        said = [other.stdout.readline()] if early else []
+        for suffix in gone:
+            path.with_name(path.name + suffix).unlink()
+        said.extend(other.communicate("go on\n")[0].splitlines())
+    assert said[-1].startswith("refused: ")
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        claim.append(batch_behind(head, 1), head)
+    claim.release()
+
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    again = store.claim("s")
+    lines = sound_lines(list(store.read("s")))
+    assert len(lines) >= head.count
+    again.append(batch_behind(head_of(lines), 1), head_of(lines))
+    store.close()
+    assert len(stored(path)) == len(lines) + 1
+    counts = [int(line) for line in said if line.strip().isdigit()]
+    if counts:
+        assert len(stored(path, "other")) >= counts[-1]
+
+
+def test_a_writer_that_was_parted_from_its_files_keeps_others_out_until_it_finds_out(path: Path) -> None:
+    store = SqliteStore(path)
+    claim, head = begun(store)
+    path.with_name("agents.db-shm").unlink()
+    second = SqliteStore(path)
+    # a reader makes another -shm, which is not that of the writer
+    code = "import sys; from tests.store.test_sqlite import *; assert len(stored(Path(sys.argv[1]))) == 4"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert path.with_name("agents.db-shm").exists()
+
+    with pytest.raises(StoreFailed, match="while another process has it open for writing") as caught:
+        second.claim("other")
+    assert "end the other process" in caught.value.hint
+    with pytest.raises(StoreFailed, match="its -shm was removed or replaced"):
+        claim.append(batch_behind(head, 1), head)
+    begun(second, "other")
+    second.close()
+    store.close()
+    assert stored(path) == lines_of(log_of(3, "s"))
+    assert stored(path, "other") == lines_of(log_of(3, "other"))
+
+
+def test_what_another_program_wrote_since_is_not_written_over(path: Path) -> None:
+    """A program that asks for no lock of ours makes a `-wal` of its own, and has written the file since."""
+    store = SqliteStore(path)
+    claim, head = begun(store)
+    claim.release()
+    store.close()
+    claim = store.claim("s")
+    batch = batch_behind(head, 40)
+    claim.append(batch, head)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink()
+    code = (
+        "import apsw, sys\ntheirs = apsw.Connection(sys.argv[1])\n"
+        "for number in range(100):\n"
+        "    theirs.execute('INSERT INTO session (id) VALUES (?)', (b'%04d' % number * 100,))\n"
+        "print('written', flush=True)\nsys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as theirs:
+        assert theirs.stdout is not None
+        assert theirs.stdout.readline() == "written\n"
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            claim.append(batch_behind(head_of(batch), 1), head_of(batch))
+        store.close()
+        theirs.communicate()
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    assert len(list(SqliteStore(path).sessions())) == 101
+
+
+def test_writers_come_and_go_at_once_without_being_refused(path: Path) -> None:
+    """The last to leave removes what stands beside the file, while the next one comes."""
+
+    def come_and_go(name: str) -> None:
+        for _ in range(15):
+            store = SqliteStore(path)
+            store.claim(name).release()
+            store.close()
+
+    assert together(*(lambda name=f"s{n}": come_and_go(name) for n in range(4))) == [None] * 4
 
 
 def test_a_reader_that_closes_last_leaves_the_wal_of_a_live_writer(path: Path) -> None:
@@ -1223,7 +1354,7 @@ def test_the_index_is_what_is_read(path: Path, statement: str, values: tuple[Any
     store = SqliteStore(path)
     begun(store)
     store.close()
-    connection = connect_to_write(str(path), Disk())
+    connection = connect_to_write(str(path))
     plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
     details = [row[3] for row in plan]
     connection.close()

@@ -34,6 +34,7 @@ class LifeLock:
     def __init__(self, path: str, number: int) -> None:
         """Stand for byte `number` of the lock file, which is made where it is missing."""
         check_supported(path)
+        self._path = path
         self._number = number
         self._pid = os.getpid()
         with _forking:
@@ -47,8 +48,27 @@ class LifeLock:
 
     def take(self) -> bool:
         """Take the lock without waiting; False when another holds it."""
+        return self.hold(self._number)
+
+    def hold(self, number: int, *, shared: bool = False) -> bool:
+        """Hold any byte alone or together with others, without waiting; False when that cannot be now."""
+        return self._set(fcntl.F_RDLCK if shared else fcntl.F_WRLCK, number)
+
+    def leave(self, number: int) -> None:
+        """Hold a byte no more."""
+        self._set(fcntl.F_UNLCK, number)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the path still names the file in which this lock is."""
         try:
-            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_WRLCK, self._number))
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def _set(self, kind: int, number: int) -> bool:
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _request(kind, number))
         except (BlockingIOError, PermissionError):
             return False
         except OSError as error:
@@ -66,7 +86,7 @@ class LifeLock:
                 return
             if self._pid == os.getpid():
                 with suppress(OSError):
-                    fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_UNLCK, self._number))
+                    fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _EVERY_BYTE)
             _live.discard(self)
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
@@ -104,6 +124,9 @@ def check_supported(path: str) -> None:
 
 def _request(kind: int, number: int) -> bytes:
     return _FLOCK.pack(kind, os.SEEK_SET, number, 1, 0)
+
+
+_EVERY_BYTE: Final = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
 
 
 def _in_child() -> None:

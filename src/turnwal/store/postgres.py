@@ -11,18 +11,17 @@ Does not: lock anything beyond a statement, make its tables unasked, or use what
 """
 
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from turnwal.core.chain import EMPTY, Head
+from turnwal.core.chain import Head
 from turnwal.core.errors import OwnershipLost, SessionHeld
-from turnwal.core.limits import PENDING_BYTES_MAX
-from turnwal.store.batch import check_history, taken
+from turnwal.store.batch import taken
 from turnwal.store.committing import GroupCommit, Pending
 from turnwal.store.frames import frames
+from turnwal.store.gathering import gathered
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.names import not_found
 from turnwal.store.owner import describe, told, written
@@ -163,14 +162,11 @@ class PostgresStore:
         key = key_of(session)
         if self._find(key, "put") is not None:
             raise taken(session)
-        with tempfile.SpooledTemporaryFile(max_size=PENDING_BYTES_MAX) as gathered:
-            head = EMPTY
-            for piece, reached in check_history(lines, session=session):
-                gathered.write(b"".join(line + b"\n" for line in piece))
-                head = reached
-            gathered.seek(0)
-            with self._links.take("put") as link:
-                stored = insert_whole(link, key, id_of(session), session, gathered)
+        with (
+            gathered(lines, session=session, subject=self._links.subject) as (rows, head),
+            self._links.take("put") as link,
+        ):
+            stored = insert_whole(link, key, id_of(session), session, rows)
         if not stored:
             raise taken(session)
         return head

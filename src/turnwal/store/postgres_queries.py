@@ -1,7 +1,8 @@
 """What is asked of a PostgreSQL database, each question answered from an index.
 
 Promises: sessions, and the lines of one from any byte on, without looking at others; a few at a time, each question a
-transaction of its own. A session's size is that of its lines: there is no second account of it to be wrong.
+transaction of its own, and of bytes as of rows: a long line is read alone. A session's size is that of its lines: there
+is no second account of it to be wrong.
 
 Does not: keep a snapshot over several reads.
 """
@@ -38,7 +39,8 @@ _LINES: Final = (
     "SELECT position, line FROM turnwal_line WHERE session = %s AND position >= %s AND position < %s ORDER BY position"
 )
 _NEWEST: Final = (
-    "SELECT position, line FROM turnwal_line WHERE session = %s AND position < %s ORDER BY position DESC LIMIT %s"
+    "SELECT position, line FROM turnwal_line WHERE session = %s AND position < %s AND position >= %s "
+    "ORDER BY position DESC LIMIT %s"
 )
 
 
@@ -81,11 +83,14 @@ def chunks(links: Links, found: Found, start: int) -> Iterator[bytes]:
 
 
 def newest(links: Links, found: Found) -> Iterator[Record | None]:
-    """The lines of a session from the newest to the oldest."""
+    """The lines of a session from the newest to the oldest; what is held at a time is bounded, or is one line."""
 
     def fetch(before: int, count: int) -> list[Row]:
+        return ask(before, before - READ_BYTES, count) or ask(before, 0, 1)
+
+    def ask(before: int, start: int, count: int) -> list[Row]:
         with links.take("read") as link:
-            rows: list[Row] = link.execute(_NEWEST, (found.number, before, count)).fetchall()
+            rows: list[Row] = link.execute(_NEWEST, (found.number, before, start, count), binary=True).fetchall()
         return rows
 
     return newest_records(fetch, found.size)
@@ -112,7 +117,7 @@ def _rows(links: Links, found: Found, start: int) -> Iterator[Row]:
     while start < found.size:
         until = min(start + READ_BYTES, found.size)
         with links.take("read") as link:
-            rows = link.execute(_LINES, (found.number, start, until)).fetchall()
+            rows = link.execute(_LINES, (found.number, start, until), binary=True).fetchall()
         yield from rows
         if rows:
             start = rows[-1][0] + 1

@@ -15,21 +15,19 @@ turn is open after it.
 # pathlib would take a quarter of the time that importing turnwal may add
 # ruff: noqa: PTH100, PTH118, PTH119, PTH120
 
-import errno
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
 
-from turnwal.core.chain import EMPTY, Head
-from turnwal.core.errors import SessionHeld, StoreFailed, StoreFull
-from turnwal.core.limits import OWNER_RETRY_S, PENDING_BYTES_MAX
-from turnwal.store.batch import check_history, taken
+from turnwal.core.chain import Head
+from turnwal.core.errors import SessionHeld
+from turnwal.core.limits import OWNER_RETRY_S
+from turnwal.store.batch import taken
 from turnwal.store.committing import GroupCommit, Pending
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
+from turnwal.store.gathering import gathered
 from turnwal.store.lifelock import LifeLock, check_supported, is_held
 from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told, written
@@ -157,13 +155,8 @@ class SqliteStore:
         name = _bytes_of(session)
         if find(self._reader, name) is not None:
             raise taken(session)
-        with tempfile.SpooledTemporaryFile(max_size=PENDING_BYTES_MAX) as gathered:
-            head = EMPTY
-            for piece, reached in check_history(lines, session=session):
-                _gather(gathered, piece, self._path)
-                head = reached
-            gathered.seek(0)
-            self._writer.run("put", lambda connection: insert_whole(connection, name, session, gathered))
+        with gathered(lines, session=session, subject=self._path) as (rows, head):
+            self._writer.run("put", lambda connection: insert_whole(connection, name, session, rows))
         return head
 
     def close(self) -> None:
@@ -211,15 +204,6 @@ class SqliteStore:
         if found is None:
             raise not_found(session, "read")
         return found
-
-
-def _gather(file: IO[bytes], piece: Sequence[bytes], path: str) -> None:
-    try:
-        file.write(b"".join(line + b"\n" for line in piece))
-    except OSError as error:
-        reason = f"the history cannot be gathered in {tempfile.gettempdir()} ({error.strerror})"
-        kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else StoreFailed
-        raise kind(reason, action="put", subject=path, hint="make room there, or set TMPDIR") from error
 
 
 def _bytes_of(session: str) -> bytes:

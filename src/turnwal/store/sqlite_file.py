@@ -88,11 +88,8 @@ def check_path(path: str) -> None:
         raise StoreUnsupported("it is not UTF-8", action="open", subject=ascii(path), hint=hint) from error
 
 
-def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
-    """Return the one connection that writes, on a file that is ours, made where it is missing.
-
-    What an earlier owner left in the `-wal` is copied into the file, so that it is durable again before it is believed.
-    """
+def prepare(path: str, disk: Disk) -> None:
+    """Have a file that is ours or empty, made where it is missing; raise for any other."""
     if not _is_made(path, disk):
         _make(path, disk)
     else:
@@ -100,6 +97,13 @@ def connect_to_write(path: str, disk: Disk) -> apsw.Connection:
         reader = connect_to_read(path)
         if reader is not None:
             reader.close()
+
+
+def connect_to_write(path: str) -> apsw.Connection:
+    """Return a connection that writes a file that was prepared.
+
+    What an earlier owner left in the `-wal` is copied into the file, so that it is durable again before it is believed.
+    """
     with Translated("open", path):
         connection = apsw.Connection(path, flags=_WRITING)
         try:

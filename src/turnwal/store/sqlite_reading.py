@@ -3,7 +3,7 @@
 Promises:
 - A reader never checkpoints, so it never deletes the `-wal` of a live writer.
 - Between two calls no transaction is open: nobody is held up, and the next call sees what was committed since.
-- Once the path, or that of the `-wal`, names another file, that one is read.
+- Once the path, or that of the `-wal` or `-shm`, names another file, that one is read.
 
 Does not: hold more than about a megabyte of lines at a time.
 """
@@ -27,7 +27,7 @@ class Reader:
     def __init__(self, path: str) -> None:
         """Stand for the file at a path."""
         self._path = path
-        self._names = Names(path, f"{path}-wal")
+        self._names = Names(path, f"{path}-wal", f"{path}-shm")
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
         self._inodes: list[Inode | None] = []

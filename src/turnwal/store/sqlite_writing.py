@@ -2,6 +2,8 @@
 
 Promises:
 - What runs in a transaction is durable, in the file and the `-wal` that the path names, when it returns.
+- It is open together with those alone that have the same files open (see `sqlite_joining`); once they were taken away,
+  what was committed is copied into the database, which nobody else can have written since.
 - After any failure the connection is dropped: what it believes may not be what the disk has.
 - A forked child never touches the connection of its parent.
 - A clean close leaves nothing in the `-wal`.
@@ -23,9 +25,12 @@ import apsw
 from turnwal.core.errors import OwnershipLost, StoreFailed
 from turnwal.store import forks
 from turnwal.store.disk import Disk
-from turnwal.store.inodes import Inode, Names
+from turnwal.store.inodes import Names
+from turnwal.store.lifelock import LifeLock
 from turnwal.store.sqlite_errors import failure
-from turnwal.store.sqlite_file import connect_to_write
+from turnwal.store.sqlite_file import prepare
+from turnwal.store.sqlite_joining import COMMON, Identity, join
+from turnwal.store.surely import surely
 
 T = TypeVar("T")
 
@@ -39,13 +44,14 @@ class Writer:
     def __init__(self, path: str, disk: Disk) -> None:
         """Stand for the file at a path, which the first transaction makes."""
         self._path = path
-        self._names = Names(path, f"{path}-wal")
+        self._names = Names(path, f"{path}-wal", f"{path}-shm")
         self._disk = disk
         self._mutex = threading.RLock()
         self._connection: apsw.Connection | None = None
-        self._identity: list[Inode | None] = [None, None]
+        self._lock: LifeLock | None = None
+        self._identity: Identity = [None, None, None]
         self.generation = 0
-        """Raised when the path was found to name another file or `-wal` than the one that was written."""
+        """Raised when the path was found to name another file, `-wal` or `-shm` than the one that was written."""
         self._pid = os.getpid()
         forks.enter(self)
 
@@ -76,6 +82,8 @@ class Writer:
         with self._mutex:
             connection = self._opened()
             try:
+                # before as well: nothing is written that only the check behind it would find out
+                self._check_identity(action)
                 result = body(connection)
                 self._check_identity(action)
             except apsw.Error as error:
@@ -95,6 +103,7 @@ class Writer:
             return
         with self._mutex:
             if self._connection is None:
+                self._drop()
                 return
             try:
                 self._connection.set_busy_timeout(_CLOSING_MS)
@@ -115,18 +124,25 @@ class Writer:
         self._mutex.release()
 
     def _opened(self) -> apsw.Connection:
-        if self._connection is None:
-            connection = connect_to_write(self._path, self._disk)
-            found = self._found()
-            # the -wal comes and goes with connections, the file stays
+        if self._connection is not None:
+            return self._connection
+        self._drop()  # what an interrupt left
+        prepare(self._path, self._disk)
+        self._lock = LifeLock(f"{self._path}-owners", COMMON)
+        try:
+            connection, found = join(self._path, self._lock, self._found)
+            # what stands beside the file comes and goes with connections, the file stays
             if self._identity[0] not in (None, found[0]):
                 self.generation += 1
             self._identity = found
             self._connection = connection
             self._disk.sync_directory(os.path.dirname(self._path))
-        return self._connection
+        except BaseException:
+            self._drop()
+            raise
+        return connection
 
-    def _found(self) -> list[Inode | None]:
+    def _found(self) -> Identity:
         try:
             return self._names.inodes()
         except OSError as error:
@@ -139,7 +155,9 @@ class Writer:
         if found == self._identity and None not in found:
             return
         self.generation += 1
-        what = "it" if found[0] != self._identity[0] else "its -wal"
+        names = ("it", "its -wal", "its -shm")
+        changed = (name for name, now, was in zip(names, found, self._identity, strict=True) if now != was or not now)
+        what = next(changed)
         raise StoreFailed(
             f"{what} was removed or replaced while it was open for writing",
             action=action,
@@ -153,19 +171,38 @@ class Writer:
         SQLite deletes the `-wal` by its name, which may be that of another database by now: it is told not to.
         """
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
         try:
-            found = self._found()
-            if found != self._identity:
-                # SQLite does not do it at the close of a file that was moved, nor while a reader has it open
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
+            if connection is not None:
+                self._end(connection)
+        finally:
+            if self._lock is not None:
+                surely(self._lock.close)
+
+    def _end(self, connection: apsw.Connection) -> None:
+        try:
+            if self._found() != self._identity:
                 keep = ctypes.c_int(1)
                 connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
+                if self._is_alone():
+                    # SQLite does not do it at the close of a file that was moved, nor while a reader has it open
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
+                else:
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         except (apsw.Error, StoreFailed):
             pass
         finally:
             self._shut(connection)
+
+    def _is_alone(self) -> bool:
+        """Whether nobody but those who share what this connection has open can have written the file.
+
+        Others were kept out by the lock where its file is still in its place. A program that does not ask for it has
+        written where another `-wal` holds something; an empty one is what a reader leaves.
+        """
+        if self._lock is None or not self._lock.is_named:
+            return False
+        status = self._disk.status_of(f"{self._path}-wal")
+        return status is None or status.st_size == 0 or self._found()[1] == self._identity[1]
 
     def _shut(self, connection: apsw.Connection) -> None:
         try:
