@@ -26,6 +26,8 @@ from turnwal.store.postgres_append import append_alone
 from turnwal.store.protocol import Record
 
 GROUP: Final = 3
+SYNC_BYTES: Final = 5
+"""What is said behind a commit, and is not needed for it."""
 PREPARED_AFTER: Final = 6
 """The driver prepares a statement when it has been used so often, and then says it in fewer bytes."""
 
@@ -92,7 +94,10 @@ class Cuts:
             self._proxy.cut_after(count, direction)
             failures = act()
             self._proxy.cut_after(None)
-            found = [*self._wrongly_told(failures), *self._wrongly_there(before, direction)]
+            found = [
+                *self._wrongly_told(failures),
+                *self._wrongly_there(before, said=direction == "down" or count >= length - SYNC_BYTES),
+            ]
             self.seen.violations += [f"{told}, cut behind {count} of {length} bytes: {what}" for what in found]
             for _ in range(PREPARED_AFTER):
                 act()
@@ -104,15 +109,18 @@ class Cuts:
         again = [self._told(index) for index, failure in enumerate(failures) if isinstance(failure, StoreFailed)]
         return found + [f"the next append came to {failure!r}" for failure in again if not _is_closed(failure)]
 
-    def _wrongly_there(self, before: list[int], direction: Direction) -> list[str]:
-        """All of it or nothing, the same for all that shared a commit, and nothing where it was not said to the end."""
+    def _wrongly_there(self, before: list[int], *, said: bool) -> list[str]:
+        """All of it or nothing, the same for all that shared a commit, and nothing where the commit was not said.
+
+        Behind the commit only the synchronisation is said, which it does not wait for.
+        """
         self._open(len(self._writers))
         grown = {writer.head.count - count for writer, count in zip(self._writers, before, strict=True)}
         self.seen.written += grown != {0}
         found = []
         if len(grown) != 1 or not grown <= {0, 1, 3}:
             found.append(f"the sessions grew by {sorted(grown)}")
-        if direction == "up" and grown != {0}:
+        if not said and grown != {0}:
             found.append("what was not said to the end was written")
         for writer in self._writers:
             records = list(self._beside.read(writer.claim.session))

@@ -157,8 +157,9 @@ class Links:
                 link.prepare_to_work(self._patience)
                 link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
                 if link.bounds_transactions:
-                    # a process that is stopped in a transaction must not keep what it locked
-                    link.execute(f"SET transaction_timeout = {int(self._patience * 1000)}".encode())
+                    # a process that is stopped in a transaction must not keep what it locked; a slow statement of
+                    # one that goes on ends by its own bound before
+                    link.execute(f"SET transaction_timeout = {int(2 * self._patience * 1000)}".encode())
                 # a cancelled wait for a standby is told as a warning, and must not be kept from us
                 link.execute("SET client_min_messages = notice")
                 if _setting(link, "synchronous_commit") == "off":
