@@ -155,6 +155,29 @@ def test_another_history_under_the_id_is_a_conflict_and_is_left_alone(world: Wor
     assert {path.name: path.read_bytes() for path in other.root.glob("*.jsonl")} == before
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_session_under_the_id_is_named_with_a_way_out(kind: str, tmp_path: Path) -> None:
+    source = f"sqlite:{tmp_path / 'source.db'}"
+    clean(source, "c", 1)
+    (id,) = exported(source)
+    with fleet_url(kind, tmp_path) as target, turnwal.open_store(target) as store:
+        claim = store.store.claim(id, owner="the beginner")
+        owned = json.loads(run("copy", source, target, "--json").stdout)["sessions"][0]
+        claim.release()
+        (free,) = json.loads(run("copy", source, target, "--json").stdout)["sessions"]
+
+        assert owned["outcome"] == free["outcome"] == "conflict"
+        told = "an empty session is there under this id: it never began"
+        assert free["error"]["message"] == told
+        assert owned["error"]["message"].startswith(f"{told}, and ")
+        assert "the beginner" in owned["error"]["message"]
+        assert "turnwal export" in free["error"]["hint"]
+        # and it is a way out
+        assert run("export", id, "-o", str(tmp_path / "out.jsonl"), "--store", source).exit_code == 0
+        assert run("import", str(tmp_path / "out.jsonl"), f"{id}-2", "--store", target).exit_code == 0
+        assert lines(store, f"{id}-2") == lines(turnwal.open_store(source), id)
+
+
 def test_a_session_at_work_is_left_out_or_copied_as_a_snapshot(world: World) -> None:
     world.clean("a")
     with holder(world, "held"):

@@ -452,6 +452,9 @@ def test_what_is_said_at_the_commit_makes_the_outcome_unknown(url: str, store: P
         writer.write()
     with pytest.raises(StoreFailed, match="something at the commit"):
         store.put("t", batch_behind(EMPTY, 2))
+    # a notice comes behind the commit
+    assert store.probe("t").exists == (level != "EXCEPTION")
+    assert level == "EXCEPTION" or seqs(store, "t") == [0, 1]
 
     writer.claim.release()
     written = seqs(store)
@@ -510,6 +513,36 @@ def test_a_connection_cut_anywhere_in_an_append_is_never_a_success(url: str, dir
                 for _ in range(8):
                     writer.write(lines)
             assert seqs(beside) == list(range(writer.head.count))
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_connection_cut_anywhere_in_a_put_leaves_all_or_nothing(url: str, direction: Direction) -> None:
+    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
+        options = url.rpartition("&")[2]
+        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
+        with closing(PostgresStore(through)) as store, closing(PostgresStore(url)) as beside:
+            lines = batch_behind(EMPTY, 3)
+            found = []
+
+            def warm(name: str) -> None:
+                for index in range(8):
+                    store.put(f"{name} {index}", lines)
+
+            warm("first")
+            proxy.cut_after(None)
+            store.put("measured", lines)
+            length = proxy.passed[direction]
+            for count in range(1, length, max(1, length // 40)):
+                session = f"cut {count}"
+                proxy.cut_after(count, direction)
+                with pytest.raises(StoreFailed):
+                    store.put(session, lines)
+                proxy.cut_after(None)
+                found.append(beside.probe(session).exists)
+                assert not found[-1] or seqs(beside, session) == [0, 1, 2]
+                warm(session)
+            assert found == sorted(found)
+            assert found[-1] == (direction == "down")
 
 
 def test_a_server_that_is_slow_is_waited_for_only_so_long(url: str) -> None:

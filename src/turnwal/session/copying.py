@@ -43,6 +43,10 @@ so there is nothing to copy. `alive`: it has open work and a live owner. `confli
 under its id. `damaged`: bytes of it are lost. `failed`: everything else; the error says what.
 """
 
+_BLOCKED: Final = (
+    "a copy writes over nothing, and only an owner can begin it, with a history of its own: copy to another store, or "
+    "`turnwal export` it here and `turnwal import` it there under another id"
+)
 _KEPT: Final = "nothing was written over: look at both with `turnwal show`, and keep one of them under another id"
 
 
@@ -183,6 +187,10 @@ def _take(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
 
 def _compare(source: Store, target: Store, id: str, *, copied: bool) -> Copy:
     """What is there already: the same history, or which other one."""
+    presence = target.probe(id)
+    if presence.empty:
+        owned = "" if presence.owner is None else f", and {presence.owner} owns it now"
+        return _conflict(id, f"an empty session is there under this id: it never began{owned}", _BLOCKED)
     wanted = _head_to_copy(source, id)
     try:
         found = open_tail(target, id)
@@ -245,8 +253,8 @@ def _passed(store: Store, id: str, head: Head) -> bool:
     return last is not None and after(last.line, last.event) == head
 
 
-def _conflict(id: str, message: str) -> Copy:
-    return Copy(id, "conflict", error=SessionExists(message, action="copy", subject=id, hint=_KEPT))
+def _conflict(id: str, message: str, hint: str = _KEPT) -> Copy:
+    return Copy(id, "conflict", error=SessionExists(message, action="copy", subject=id, hint=hint))
 
 
 def _strays(source: Store) -> Iterator[Copy]:

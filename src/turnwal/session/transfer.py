@@ -3,7 +3,7 @@
 Promises:
 - Bytes are never made anew, so a log keeps its hashes wherever it lives.
 - A copy is whole or not there: what ends an import or a fork halfway, be it a full disk or the death of the process,
-  leaves no session behind, and the same call can be made again.
+  leaves no part of a session behind, and the same call can be made again. Where a store failed, all may be there.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -61,7 +61,8 @@ def take_in(store: Store, session: str, lines: Iterable[bytes]) -> Head:
     """Store a history under a new id, byte for byte and all or nothing, and return its head.
 
     Raises `SessionExists` when the id is taken, `DamagedStart` or `Damaged` for lines that do not begin a session or do
-    not chain, `TooNew`, `Refused` when there is no line, and what `Store.put` raises; nothing of it is stored then.
+    not chain, `TooNew`, `Refused` when there is no line, and what `Store.put` raises. Nothing of it is stored then, or,
+    where that was `StoreFailed`, all of it or nothing.
     """
     return store.put(session, _checked(session, lines))
 

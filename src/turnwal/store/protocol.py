@@ -118,11 +118,12 @@ class Store(Protocol):
         Returning means durable in the sense of the store's `durability`. Nobody owns the session then, and until then
         nobody sees anything of it. Nothing of it is visible when this raises `SessionExists` (the id is taken, be it
         by an empty session), `Refused` or `OverLimit` (the lines do not chain from nothing, or there is none),
-        `TooNew` (a newer turnwal wrote a line that this one cannot place), `StoreFailed` or `StoreFull` (the store
-        could not), or whatever the iterator raises, which passes through. The same after the death of the process:
-        under the id is all of it or nothing, and the same call can be made again. The lines are taken one after
-        another and never held all at once by a store that outlives the process. Raises `InvalidName` for an id that
-        is no text.
+        `TooNew` (a newer turnwal wrote a line that this one cannot place), `StoreFull`, or whatever the iterator
+        raises, which passes through. When it raises `StoreFailed`, or an interrupt ends it, the outcome is unknown, as
+        it is after the death of the process: under the id is all of it or nothing. The same call can be made again;
+        where it raises `SessionExists` then, what is there is to be compared. The lines are taken one after another
+        and never held all at once by a store that outlives the process. Raises `InvalidName` for an id that is no
+        text.
         """
         ...
 

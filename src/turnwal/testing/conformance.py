@@ -16,7 +16,8 @@ again and again, as a new process would.
         check(my_store)
 
 Promises: a store that passes may be handed to a session. Each check uses a storage of its own.
-Does not: pull the plug. That an acknowledged line survives the machine needs the store's own tests.
+Does not: pull the plug, or have a store fail. That an acknowledged line survives the machine, and that all or nothing
+of a history is there where `put` failed with an unknown outcome, needs the store's own tests.
 """
 
 import os
