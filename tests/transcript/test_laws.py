@@ -264,7 +264,7 @@ LAST_LINE_BYTES_MAX = 260
 def test_a_file_that_was_cut_anywhere_in_its_last_line_is_recovered_into_requests_that_check(tmp_path: Path) -> None:
     ends: dict[str, list[bytes]] = {}
 
-    @law(15)
+    @law(40)
     @given(rows=conversation_rows(turns=2))
     def gather(rows: list[Row]) -> None:
         lines = list(log_of(rows).lines())
