@@ -29,7 +29,7 @@ from turnwal.store.file import FileStore
 
 SESSION: Final = "everywhere"
 SCENARIOS: Final = ("serial", "side_by_side", "by_halves", "sub_run", "approval")
-_DOORS: Final = ("Session.__exit__", "Turn.__exit__", "Step.__exit__")
+_DOORS: Final = ("Owning.__exit__", "Turn.__exit__", "Step.__exit__")
 _HERE: Final = str(Path(__file__).parent)
 _STUCK_S: Final = 20.0
 NEVER: Final = 1 << 40
