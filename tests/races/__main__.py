@@ -60,7 +60,7 @@ def _stopped(report: Report, place: Place, seen: Seen) -> None:
     report.line("lines of an old owner behind its successor's", seen.late)
     report.violations(seen.violations)
     report.held("no late line", holds=seen.late == 0)
-    report.held("some went on and were refused", holds=seen.ways["went on and heard: ownership_lost"] > 0)
+    report.held("some went on and were refused", holds=seen.ways["went on and was refused"] > 0)
     refused = seen.ways["refused while it was stopped"]
     report.held("a lock is not taken from who is stopped", holds=place.wrest is None or refused == seen.rounds)
 

@@ -58,7 +58,7 @@ class Zombies:
             owner.kill()
         without_threads()
         told = [mark for mark in marks.lines(path) if mark.startswith("TOLD")]
-        seen.ways[f"went on and heard: {told[0].split()[1]}" if told else "killed"] += 1
+        seen.ways["went on and was refused" if told else "killed"] += 1
         if owner.code not in (0, -9) or (owner.code == 0 and told != ["TOLD ownership_lost"]):
             seen.violations.append(f"{session}: the old owner ended with {owner.code} and heard {told}")
         lines = place.lines(session)
