@@ -188,17 +188,18 @@ class Exchange:
             self._check_open("stream")
         self._calls = []
         self._stream = Stream(self._session, self, chunks, target=target, deltas=deltas)
+        self._session.streams.append(self._stream)
         return self._stream
 
     def settle(self) -> None:
         """Record a stream that was left before its end, as far as it came."""
-        if self._stream is not None:
-            try:
-                self._stream.leave()
-            except Exception:
-                self._stream = None
-                raise
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is None or stream not in self._session.streams:
+            return
+        try:
+            stream.leave()
+        finally:
+            self._session.streams.remove(stream)
 
     # Inside
 
