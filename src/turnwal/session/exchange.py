@@ -212,7 +212,10 @@ class Exchange:
     def note(self, data: dict[str, Any]) -> list[Call]:
         """Append a reply; returns the calls that it asks for and that are not yet answered."""
         if self._asked is not None and self._asked[0] == data.get("provider"):
-            data.setdefault("model", self._asked[1])  # Bedrock's replies do not say who wrote them
+            asked_for = self._asked[1]
+            # Bedrock's replies do not say who wrote them; of an alias, a deployment or a gateway they give another name
+            if data.setdefault("model", asked_for) != asked_for:
+                data["asked"] = asked_for
         with self._session.order:
             self._check_open("record")
             _, asked = note_reply(self._session, data, run=self.turn.run_name)
