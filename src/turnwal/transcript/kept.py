@@ -38,8 +38,11 @@ class Kept:
 
     def forget(self, start: int) -> None:
         """Forget the pieces from an index on."""
+        if start >= len(self._pieces):
+            return
         del self._pieces[start:]
-        while self._chunks and self._chunks[-1][0] > start:
+        # a chunk ends before a piece that begins a message of its own, and that piece may be another one now
+        while self._chunks and self._chunks[-1][0] >= start:
             self._chunks.pop()
 
     def messages(self) -> list[Wire]:
