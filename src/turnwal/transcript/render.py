@@ -74,7 +74,8 @@ class Renderer:
         self._ids = Ids(target.ids)
         self._pieces = Kept(target)
         self._taken: list[list[str]] = []
-        self._findings: list[list[Finding]] = []
+        self._findings: dict[int, list[Finding]] = {}
+        """By index, in order: what there is to find of a visible event."""
         self._leading = 0
         """How many visible events at the beginning are system text."""
 
@@ -95,7 +96,7 @@ class Renderer:
             self._make(index, shown[index])
         notes = Notes()
         messages = self._target.finish(self._pieces.messages(), notes)
-        findings = [finding for found in self._findings for finding in found]
+        findings = [finding for found in self._findings.values() for finding in found]
         return Rendering(messages, system, (*findings, *notes.findings))
 
     def _model_changed(self) -> int:
@@ -110,7 +111,9 @@ class Renderer:
         for taken in self._taken[start:]:
             self._ids.give_back(taken)
         self._pieces.forget(start)
-        del self._taken[start:], self._findings[start:]
+        for index in [index for index in self._findings if index >= start]:
+            del self._findings[index]
+        del self._taken[start:]
         self._leading = min(self._leading, start)
 
     def _beginning(self, shown: list[tuple[Message, ...]]) -> str | None:
@@ -129,17 +132,16 @@ class Renderer:
     def _make(self, index: int, shown: tuple[Message, ...]) -> None:
         notes = Notes(self.conversation.findings(index))
         made: list[Wire] = []
-        self._ids.taken = []
-        if shown and index >= self._leading:
-            for message in shown:
-                made += self._target.make(message, self._ids, notes)
-            clean: list[Wire] = scrubbed(made)
-            if clean is not made:
-                notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
-                made = clean
-        self._pieces.append(made)
-        self._taken.append(self._ids.taken)
-        self._findings.append(notes.findings)
+        taken = self._ids.taken = []
+        for message in shown if index >= self._leading else ():
+            made += self._target.make(message, self._ids, notes)
+        clean: list[Wire] = scrubbed(made) if made else made
+        if clean is not made:
+            notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
+        self._pieces.append(clean)
+        self._taken.append(taken)
+        if notes.findings:
+            self._findings[index] = notes.findings
 
 
 class _Kept:
