@@ -16,9 +16,10 @@ from turnwal.transcript.target import Notes
 BRIDGE: Final = "(The conversation goes on.)"
 """What stands where a target wants a message and the log has none; never stored (F32)."""
 
-_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS_MAX: Final = 64
 """The least that a provider allows for the name of a tool."""
+_ALLOWED: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{_NAME_CHARS_MAX}}}")
+_NOT_ALLOWED: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 _encode: Final = msgspec.json.Encoder().encode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -48,11 +49,17 @@ def words_of(part: Mapping[str, Any]) -> str:
     return sendable(f"[{kind}{size}{where}: not sent here]")
 
 
+def is_blank(text: str) -> bool:
+    """Whether a text is empty or white space alone."""
+    return not text or text.isspace()
+
+
 def tool_name(name: str, seq: int, notes: Notes) -> str:
     """A tool's name as every provider takes it."""
-    allowed = _NAME.sub("_", name)[:_NAME_CHARS_MAX] or "unnamed"
-    if allowed != name:
-        notes.add("name_rewritten", f"the tool {name!r:.80} is called {allowed} here", seq)
+    if _ALLOWED.fullmatch(name):
+        return name
+    allowed = _NOT_ALLOWED.sub("_", name)[:_NAME_CHARS_MAX] or "unnamed"
+    notes.add("name_rewritten", f"the tool {name!r:.80} is called {allowed} here", seq)
     return allowed
 
 

@@ -18,7 +18,7 @@ from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -131,7 +131,7 @@ class Anthropic(Target):
             if isinstance(kept, dict):
                 content.append(copied(kept))
             elif is_text(part):
-                if part["content"].strip():
+                if not is_blank(part["content"]):
                     content.append({"type": "text", "text": part["content"]})
             else:
                 source = _source(part)
@@ -153,7 +153,7 @@ class Anthropic(Target):
             if message.complete and self.wrote(message) and _is_whole(kept):
                 return [copied(kept)]
         if is_text(part):
-            return [{"type": "text", "text": part["content"]}] if part["content"].strip() else []
+            return [{"type": "text", "text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):

@@ -34,7 +34,7 @@ from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -149,7 +149,7 @@ class Bedrock(Target):
                 self._special = self._special or "document" in kept or "cachePoint" in kept
                 content.append(copied(kept))
             elif is_text(part):
-                content += [{"text": part["content"]}] if part["content"].strip() else []
+                content += [{"text": part["content"]}] if not is_blank(part["content"]) else []
             else:
                 source = media_of(part, f"document {seq}-{index}")
                 if source is None:
@@ -168,7 +168,7 @@ class Bedrock(Target):
         if isinstance(kept, dict):
             return self._kept(kept, message.seq, notes, signed=signed, whole=whole)
         if is_text(part):
-            return [{"text": part["content"]}] if part["content"].strip() else []
+            return [{"text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):
@@ -189,7 +189,7 @@ class Bedrock(Target):
             notes.add("part_left_out", "a block of a server tool has no other half in its message", seq)
             return []
         self._special = self._special or "cachePoint" in kept
-        if isinstance(kept.get("text"), str) and not kept["text"].strip():
+        if isinstance(kept.get("text"), str) and is_blank(kept["text"]):
             return []
         return [copied(kept)]
 
