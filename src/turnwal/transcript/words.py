@@ -21,7 +21,8 @@ _NAME_CHARS_MAX: Final = 64
 _ALLOWED: Final = re.compile(rf"[a-zA-Z0-9_-]{{1,{_NAME_CHARS_MAX}}}")
 _NOT_ALLOWED: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
-_encode: Final = msgspec.json.Encoder().encode
+_encode: Final = msgspec.msgpack.Encoder().encode
+"""Takes no half characters, as JSON does, and looks for nothing else in a text."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
