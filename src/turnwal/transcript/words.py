@@ -4,7 +4,7 @@ Promises: lone surrogates become U+FFFD on the way out (F35); what words stand f
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, Final
 
@@ -34,6 +34,20 @@ def sendable(text: str) -> str:
 def is_text(part: Mapping[str, Any]) -> bool:
     """Whether a part is text."""
     return part.get("type") == "text" and isinstance(part.get("content"), str)
+
+
+def lone_text(parts: Sequence[Mapping[str, Any]]) -> str | None:
+    """The text of parts that are one text that is not blank, as they are as a rule: every target takes that as it is.
+
+    None for all others, which a target has to look at one by one.
+    """
+    if len(parts) != 1:
+        return None
+    part = parts[0]
+    text = part.get("content")
+    if part.get("type") != "text" or "native" in part or not isinstance(text, str) or is_blank(text):
+        return None
+    return text
 
 
 def text_of(parts: Iterable[Mapping[str, Any]]) -> str:

@@ -34,7 +34,7 @@ from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_blank, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -140,8 +140,11 @@ class Bedrock(Target):
             result["content"].insert(0, {"text": "(error)"})
         return result
 
-    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+    def _given(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The blocks of what is given to the model: text, images, documents."""
+        text = lone_text(parts)
+        if text is not None:
+            return [{"text": text}]
         content: list[Wire] = []
         for index, part in enumerate(parts):
             kept = self.verbatim(part)
@@ -198,6 +201,8 @@ class Bedrock(Target):
         waiting: dict[object, int] = {}
         whole: set[int] = set()
         for index, part in enumerate(parts):
+            if "native" not in part:
+                continue
             kind, id = part.get("type"), part.get("id")
             if self.verbatim(part) is None or not isinstance(id, str):
                 continue

@@ -26,7 +26,7 @@ ending with a model turn are not supported."); there is nothing to ask then.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from turnwal.transcript.arguments import arguments_object
@@ -34,7 +34,7 @@ from turnwal.transcript.gemini.media import media_of, nests
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, words_of
+from turnwal.transcript.words import BRIDGE, is_text, lone_text, words_of
 
 BYPASS: Final = "skip_thought_signature_validator"
 """What stands for a signature that is lost; of the two documented values the one that Vertex AI documents too."""
@@ -145,11 +145,13 @@ class Gemini(Target):
         inside: list[Wire] = []
         beside: list[Wire] = []
         for part in answer.parts:
-            source = None if is_text(part) else media_of(part)
+            if is_text(part):
+                texts.append(part["content"])
+                continue
+            source = media_of(part)
             if source is None:
-                if not is_text(part):
-                    _note_words(part, -1 if answer.seq is None else answer.seq, notes)
-                texts.append(part["content"] if is_text(part) else words_of(part))
+                _note_words(part, -1 if answer.seq is None else answer.seq, notes)
+                texts.append(words_of(part))
             elif nests(source) and (generation(self.model) or 0) >= _SIGNING:
                 inside.append(source)
             else:
@@ -162,8 +164,11 @@ class Gemini(Target):
             made["parts"] = inside
         return {"functionResponse": made}, beside
 
-    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+    def _given(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The parts of what is given to the model: text and media."""
+        text = lone_text(parts)
+        if text is not None:
+            return [{"text": text}]
         found: list[Wire] = []
         for part in parts:
             kept = self.verbatim(part)
@@ -223,6 +228,8 @@ class Gemini(Target):
         waiting: dict[tuple[str, object], int] = {}
         whole: set[int] = set()
         for index, part in enumerate(parts):
+            if "native" not in part:
+                continue
             kept = self.verbatim(part)
             for name, block in kept.items() if isinstance(kept, dict) else ():
                 id = block.get("id") if isinstance(block, dict) else None
