@@ -101,9 +101,15 @@ class Conversation:
 
     def feed_all(self, events: Iterable[Event]) -> "Conversation":
         """Take events in, in order; returns the conversation itself."""
+        feed = self.feed
         for event in events:
-            self.feed(event)
+            feed(event)
         return self
+
+    @property
+    def next_seq(self) -> int:
+        """The seq of the first event that was not taken in."""
+        return self._pairs.scan.last_seq + 1
 
     def messages(self) -> tuple[int, list[tuple[Message, ...]]]:
         """From which index on the messages changed since the last call, and all of them; the list is for reading.
@@ -120,8 +126,9 @@ class Conversation:
         start, surface = min(self._stale, len(self._messages)), self._pairs.surface
         self._forget(start)
         events = surface[start:]
-        self._seqs += [event.seq for event in events]
-        self._index.update((event.seq, index) for index, event in enumerate(events, start))
+        seqs = [event.seq for event in events]
+        self._seqs += seqs
+        self._index.update(zip(seqs, range(start, len(self._seqs)), strict=True))
         for index, event in enumerate(events, start):
             message = self._message(index, event)
             shown = () if message is None else (message,)

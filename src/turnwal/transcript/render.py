@@ -144,15 +144,8 @@ class Renderer:
             self._findings[index] = notes.findings
 
 
-class _Kept:
-    """A renderer of a log in memory, and how far it has read."""
-
-    def __init__(self, renderer: Renderer) -> None:
-        self.renderer = renderer
-        self.next_seq = 0
-
-
-_kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], _Kept]]"] = WeakKeyDictionary()
+_kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], Renderer]]"] = WeakKeyDictionary()
+"""The renderers of logs in memory, by what they were asked for; each knows how far it has read."""
 _mutex: Final = Lock()
 
 
@@ -184,11 +177,9 @@ def render(
         options = (target, run, model, outcomes, partial)
         kept = found.get(options)
         if kept is None:
-            kept = found[options] = _Kept(renderer_of(target, run, model=model, outcomes=outcomes, partial=partial))
-        for event in source.since(kept.next_seq):
-            kept.renderer.conversation.feed(event)
-            kept.next_seq = event.seq + 1
-        return kept.renderer.render(waiting=waiting)
+            kept = found[options] = renderer_of(target, run, model=model, outcomes=outcomes, partial=partial)
+        kept.conversation.feed_all(source.since(kept.conversation.next_seq))
+        return kept.render(waiting=waiting)
 
 
 def renderer_of(
