@@ -20,6 +20,7 @@ from turnwal.core.line import Event
 from turnwal.core.pairs import Pairs
 from turnwal.core.recovery import answer
 from turnwal.core.rules import UNKNOWN, Verdict, text_for_model
+from turnwal.core.types import SURFACE
 from turnwal.transcript.message import Answer, Asked, Kind, Message
 from turnwal.transcript.partial import Partial
 
@@ -102,8 +103,12 @@ class Conversation:
     def feed_all(self, events: Iterable[Event]) -> "Conversation":
         """Take events in, in order; returns the conversation itself."""
         feed = self.feed
+        read = self._pairs.scan.feed if self._partial is None else feed
         for event in events:
-            feed(event)
+            if event.type in SURFACE:
+                feed(event)
+            else:  # no model sees it: what it changes is in the scan alone
+                read(event)
         return self
 
     @property
