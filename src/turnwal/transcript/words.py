@@ -36,18 +36,19 @@ def is_text(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "text" and isinstance(part.get("content"), str)
 
 
-def lone_text(parts: Sequence[Mapping[str, Any]]) -> str | None:
-    """The text of parts that are one text that is not blank, as they are as a rule: every target takes that as it is.
+def plain_text(part: Mapping[str, Any]) -> str | None:
+    """The text of a part that is text, not blank, and keeps no block: every target takes that as it is.
 
-    None for all others, which a target has to look at one by one.
+    None for all others, which a target has to look at more closely.
     """
-    if len(parts) != 1:
-        return None
-    part = parts[0]
     text = part.get("content")
-    if part.get("type") != "text" or "native" in part or not isinstance(text, str) or is_blank(text):
-        return None
-    return text
+    plain = part.get("type") == "text" and "native" not in part and isinstance(text, str)
+    return text if plain and text and not text.isspace() else None
+
+
+def lone_text(parts: Sequence[Mapping[str, Any]]) -> str | None:
+    """The plain text that parts are, as those of users and tools are as a rule; None for all others."""
+    return plain_text(parts[0]) if len(parts) == 1 else None
 
 
 def text_of(parts: Iterable[Mapping[str, Any]]) -> str:

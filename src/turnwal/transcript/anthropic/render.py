@@ -18,7 +18,7 @@ from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -79,7 +79,10 @@ class Anthropic(Target):
             return [copied(kept["message"]), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") == "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"type": "text", "text": text})
+            elif part.get("type") == "tool_call":
                 asked_here = message.calls.get(index)
                 if asked_here is not None:
                     content.append(self._call(asked_here, part, taken[index], message.seq, notes))

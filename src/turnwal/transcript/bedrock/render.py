@@ -34,7 +34,7 @@ from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -96,7 +96,10 @@ class Bedrock(Target):
         content: list[Wire] = []
         results: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") != "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"text": text})
+            elif part.get("type") != "tool_call":
                 content += self._said(part, message, notes, signed=signed, whole=index in whole)
             elif index in message.calls:
                 asked = message.calls[index]

@@ -18,7 +18,7 @@ from turnwal.transcript.arguments import arguments_text
 from turnwal.transcript.ids import Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import is_text, lone_text, tool_name, words_of
+from turnwal.transcript.words import is_text, lone_text, plain_text, tool_name, words_of
 
 
 class Chat(Target):
@@ -157,6 +157,9 @@ class Chat(Target):
 
     def _said(self, part: Mapping[str, Any], message: Message, notes: Notes) -> list[Wire]:
         """The blocks of what the model said."""
+        text = plain_text(part)
+        if text is not None:
+            return [{"type": "text", "text": text}]
         kind = part.get("type")
         if kind == "tool_call":
             return []

@@ -34,7 +34,7 @@ from turnwal.transcript.gemini.media import media_of, nests
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, lone_text, words_of
+from turnwal.transcript.words import BRIDGE, is_text, lone_text, plain_text, words_of
 
 BYPASS: Final = "skip_thought_signature_validator"
 """What stands for a signature that is lost; of the two documented values the one that Vertex AI documents too."""
@@ -104,7 +104,10 @@ class Gemini(Target):
         results: list[Wire] = []
         media: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") != "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                parts.append({"text": text})
+            elif part.get("type") != "tool_call":
                 parts += self._said(part, message, notes, signed=signed, whole=index in whole)
             elif index in message.calls:
                 asked = message.calls[index]
