@@ -111,8 +111,8 @@ class Renderer:
         for taken in self._taken[start:]:
             self._ids.give_back(taken)
         self._pieces.forget(start)
-        for index in [index for index in self._findings if index >= start]:
-            del self._findings[index]
+        while self._findings and next(reversed(self._findings)) >= start:
+            self._findings.popitem()
         del self._taken[start:]
         self._leading = min(self._leading, start)
 
