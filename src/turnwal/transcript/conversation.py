@@ -228,7 +228,7 @@ class Conversation:
             self._dropped[index] = Finding("orphan_result", (event.seq,), said)
             return
         # a call may be asked for after its answer arrived, so the message that shows it need not be placed yet
-        if not any(keys.seq_of(key) in self._index or key in self._placed for key in answered):
+        if not any(key in self._placed or keys.seq_of(key) in self._index for key in answered):
             said = f"no visible message asks for call {', '.join(map(keys.text, sorted(answered)))}"
             self._dropped[index] = Finding("orphan_result", (event.seq,), said)
 

@@ -130,18 +130,23 @@ class Renderer:
         return message.kind == "system" and message.native(self._target.name) is None
 
     def _make(self, index: int, shown: tuple[Message, ...]) -> None:
-        notes = Notes(self.conversation.findings(index))
         made: list[Wire] = []
-        taken = self._ids.taken = []
-        for message in shown if index >= self._leading else ():
-            made += self._target.make(message, self._ids, notes)
-        clean: list[Wire] = scrubbed(made) if made else made
-        if clean is not made:
-            notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
-        self._pieces.append(clean)
+        taken: list[str] = []
+        findings = self.conversation.findings(index)
+        if shown and index >= self._leading:
+            notes = Notes(findings)
+            self._ids.taken = taken
+            for message in shown:
+                made += self._target.make(message, self._ids, notes)
+            clean: list[Wire] = scrubbed(made)
+            if clean is not made:
+                notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
+                made = clean
+            findings = notes.findings
+        self._pieces.append(made)
         self._taken.append(taken)
-        if notes.findings:
-            self._findings[index] = notes.findings
+        if findings:
+            self._findings[index] = findings
 
 
 _kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], Renderer]]"] = WeakKeyDictionary()
