@@ -184,11 +184,11 @@ class Run:
 
     def find(self, key: int) -> Call | None:
         """The unanswered call of a key."""
-        for turn in (*self.turns, self.outside):
-            call = turn.calls.get(key)
-            if call is not None:
-                return call
-        return self.kept.get(key)
+        for turn in self.turns:
+            if key in turn.calls:
+                return turn.calls[key]
+        found = self.outside.calls.get(key)
+        return self.kept.get(key) if found is None else found
 
     def drop(self, call: Call) -> None:
         """Let an unanswered call go, wherever it is held."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from turnwal.core.limits import FINDINGS_PER_CODE_MAX
 
 CODES: Final = {
@@ -27,8 +29,7 @@ CODES: Final = {
 """Every code, with what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True, gc=False):
     """One finding: its code, the seqs it is about, and a sentence."""
 
     code: str

@@ -78,8 +78,9 @@ def assistant_delta(_: State, event: Event, run: Run) -> None:
 
 def end_deltas(findings: Findings, run: Run) -> None:
     """Note text that was shown and whose message did not come while its step was open."""
-    note_partial(findings, run)
-    run.shown = None
+    if run.shown is not None:
+        note_partial(findings, run)
+        run.shown = None
 
 
 def note_partial(findings: Findings, run: Run) -> None:

@@ -11,14 +11,14 @@ Rules, with their sources:
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -53,7 +53,7 @@ class Anthropic(Target):
         kept = message.native(self.name)
         if kept is not None and isinstance(kept.get("message"), dict):
             return [copied(kept["message"])]
-        return self._one("user", self._given(message.parts, message.seq, notes), message.seq, notes)
+        return _one("user", self._content(message.parts, message.seq, notes), message.seq, notes)
 
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
@@ -67,10 +67,11 @@ class Anthropic(Target):
         return messages
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
-        taken = {index: ids.take(asked.key, asked.id) for index, asked in message.calls.items()}
+        taken: dict[int, str] = {}
         for index, asked in message.calls.items():
-            if taken[index] != asked.id:
-                notes.add("id_rewritten", f"the call of part {index} has the id {taken[index]} here", message.seq)
+            taken[index] = id = ids.take(asked.key, asked.id)
+            if id != asked.id:
+                notes.add("id_rewritten", f"the call of part {index} has the id {id} here", message.seq)
         results = [self._result(asked, taken[index], notes) for index, asked in message.calls.items()]
         answers = [{"role": "user", "content": results}] if results else []
         kept = message.native(self.name)
@@ -78,26 +79,22 @@ class Anthropic(Target):
             return [copied(kept["message"]), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") == "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"type": "text", "text": text})
+            elif part.get("type") == "tool_call":
                 asked_here = message.calls.get(index)
                 if asked_here is not None:
                     content.append(self._call(asked_here, part, taken[index], message.seq, notes))
             else:
                 content += self._said(part, message, notes)
-        return [*self._one("assistant", content, message.seq, notes), *answers]
+        return [*_one("assistant", content, message.seq, notes), *answers]
 
     def _unchanged(self, message: Message, taken: Mapping[int, str]) -> bool:
         """Whether a message can go back whole as it came: nothing of it is left out or renamed."""
         asking = [index for index, part in enumerate(message.parts) if part.get("type") == "tool_call"]
         same = all(index in taken and taken[index] == message.calls[index].id for index in asking)
         return message.complete and same and self.wrote(message)
-
-    def _one(self, role: str, content: list[Wire], seq: int, notes: Notes) -> list[Wire]:
-        if not content:
-            notes.add("empty_message", "nothing in it can be sent", seq)
-            return []
-        alone = role == "user" and len(content) == 1 and content[0].keys() == {"type", "text"}
-        return [{"role": role, "content": content[0]["text"] if alone else content}]
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
@@ -112,16 +109,22 @@ class Anthropic(Target):
             block = answer.native.get("block")
             if isinstance(block, dict):
                 return {**copied(block), "tool_use_id": id}
-        content = self._given(answer.parts, asked_seq(answer), notes)
+        content = self._content(answer.parts, asked_seq(answer), notes)
         block = {"type": "tool_result", "tool_use_id": id}
-        if len(content) == 1 and content[0].keys() == {"type", "text"}:
-            block["content"] = content[0]["text"]
-        elif content:
+        if content:
             block["content"] = content
         if answer.is_error:
             block.setdefault("content", "(no output)")
             block["is_error"] = True
         return block
+
+    def _content(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire] | str:
+        """The content that gives these parts to the model: text alone is a string."""
+        text = lone_text(parts)
+        if text is not None:
+            return text
+        content = self._given(parts, seq, notes)
+        return content[0]["text"] if len(content) == 1 and content[0].keys() == {"type", "text"} else content
 
     def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The blocks of what is given to the model: text, images, documents."""
@@ -131,7 +134,7 @@ class Anthropic(Target):
             if isinstance(kept, dict):
                 content.append(copied(kept))
             elif is_text(part):
-                if part["content"].strip():
+                if not is_blank(part["content"]):
                     content.append({"type": "text", "text": part["content"]})
             else:
                 source = _source(part)
@@ -153,7 +156,7 @@ class Anthropic(Target):
             if message.complete and self.wrote(message) and _is_whole(kept):
                 return [copied(kept)]
         if is_text(part):
-            return [{"type": "text", "text": part["content"]}] if part["content"].strip() else []
+            return [{"type": "text", "text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):
@@ -170,6 +173,13 @@ TARGET: Final = Anthropic
 def asked_seq(answer: Answer) -> int:
     """Seq of a result, -1 for one that is in no log."""
     return -1 if answer.seq is None else answer.seq
+
+
+def _one(role: str, content: list[Wire] | str, seq: int, notes: Notes) -> list[Wire]:
+    if not content:
+        notes.add("empty_message", "nothing in it can be sent", seq)
+        return []
+    return [{"role": role, "content": content}]
 
 
 def _is_whole(block: Wire) -> bool:

@@ -34,7 +34,7 @@ from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -95,7 +95,10 @@ class Bedrock(Target):
         content: list[Wire] = []
         results: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") != "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"text": text})
+            elif part.get("type") != "tool_call":
                 content += self._said(part, message, notes, signed=signed, whole=index in whole)
             elif index in message.calls:
                 asked = message.calls[index]
@@ -139,8 +142,11 @@ class Bedrock(Target):
             result["content"].insert(0, {"text": "(error)"})
         return result
 
-    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+    def _given(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The blocks of what is given to the model: text, images, documents."""
+        text = lone_text(parts)
+        if text is not None:
+            return [{"text": text}]
         content: list[Wire] = []
         for index, part in enumerate(parts):
             kept = self.verbatim(part)
@@ -148,7 +154,7 @@ class Bedrock(Target):
                 self._special = self._special or "document" in kept or "cachePoint" in kept
                 content.append(copied(kept))
             elif is_text(part):
-                content += [{"text": part["content"]}] if part["content"].strip() else []
+                content += [{"text": part["content"]}] if not is_blank(part["content"]) else []
             else:
                 source = media_of(part, f"document {seq}-{index}")
                 if source is None:
@@ -167,7 +173,7 @@ class Bedrock(Target):
         if isinstance(kept, dict):
             return self._kept(kept, message.seq, notes, signed=signed, whole=whole)
         if is_text(part):
-            return [{"text": part["content"]}] if part["content"].strip() else []
+            return [{"text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):
@@ -188,7 +194,7 @@ class Bedrock(Target):
             notes.add("part_left_out", "a block of a server tool has no other half in its message", seq)
             return []
         self._special = self._special or "cachePoint" in kept
-        if isinstance(kept.get("text"), str) and not kept["text"].strip():
+        if isinstance(kept.get("text"), str) and is_blank(kept["text"]):
             return []
         return [copied(kept)]
 
@@ -197,6 +203,8 @@ class Bedrock(Target):
         waiting: dict[object, int] = {}
         whole: set[int] = set()
         for index, part in enumerate(parts):
+            if "native" not in part:
+                continue
             kind, id = part.get("type"), part.get("id")
             if self.verbatim(part) is None or not isinstance(id, str):
                 continue

@@ -69,7 +69,11 @@ class Reply:
 
     def items(self) -> Iterator[Wire]:
         """All of them, in the order of the parts."""
-        for run in _runs([(index, part, self._block(part)) for index, part in enumerate(self.message.parts)]):
+        parts = [(index, part, self._block(part)) for index, part in enumerate(self.message.parts)]
+        if all(block is None for _, _, block in parts):  # nothing is bound to anything
+            yield from self._in_words(parts)
+            return
+        for run in _runs(parts):
             sealed = any(block is not None and kind_of(block) in _SEALED for _, _, block in run)
             whole = None
             if self.message.complete and (not sealed or self.target.wrote(self.message)):
@@ -103,6 +107,16 @@ class Reply:
         elif not any(map(_says, items)) or not _fits(items):
             return None
         return items if self._is_free(items) else None
+
+    def _in_words(self, parts: Run) -> list[Wire]:
+        """What parts say that keep no item."""
+        made = _Items()
+        for index, part, _ in parts:
+            if part.get("type") != "tool_call":
+                self._say(index, part, None, made, self.notes)
+            elif index in self.message.calls:
+                made.add(self._call(self.message.calls[index], {}, self.notes, as_it_came=False))
+        return made.items
 
     def _stripped(self, run: Run, *, sealed: bool) -> list[Wire]:
         """What a run says without its reasoning."""
