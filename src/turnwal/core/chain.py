@@ -72,7 +72,7 @@ class Chained(bytes):
         """The line of an event."""
         chained = cls(line)
         chained.event = event
-        chained.head = after(line, event)
+        chained.head = Head(event.seq + 1, sha256(line).hexdigest())
         return chained
 
 
