@@ -309,6 +309,28 @@ def test_every_pragma_is_what_was_asked_for(path: Path) -> None:
     store.close()
 
 
+def test_a_statement_is_compiled_once(path: Path) -> None:
+    lines = lines_of(log_of(6))
+    store = SqliteStore(path)
+    claim = store.claim("s")
+    connection = store._writer._connection
+    assert connection is not None
+    compiled: list[str | None] = []
+
+    def note(_: int, table: str | None, *__: str | None) -> int:
+        compiled.append(table)
+        return apsw.SQLITE_OK
+
+    connection.authorizer = note
+    for count, line in enumerate(lines):
+        claim.append([line], head_of(lines[:count]))
+        if count == 0:
+            assert "line" in compiled
+            compiled.clear()
+    assert compiled == []
+    store.close()
+
+
 @pytest.mark.parametrize(
     "statement", ["UPDATE line SET line = x'00'", "UPDATE line SET position = position + 1", "DELETE FROM line"]
 )

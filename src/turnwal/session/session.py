@@ -230,7 +230,10 @@ class Session(Owning, Transcripts):
                 Turn.found(self, run.name, state).note_close(reason)
 
     def _observe(self, event: Event) -> None:
-        super()._observe(event)
+        # one list of all that follows the log, as each event comes through it
+        self.scan.feed(event)
+        self._feed_surfaces(event)
+        self._feed_renderers(event)
         about = self.scan.about
         if about is not None:
             handle = self._handles.get(about)

@@ -11,11 +11,10 @@ Does not: share a connection with a forked child, or say anything twice by itsel
 import os
 import re
 import select
-import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -24,7 +23,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
 from turnwal.core.errors import InvalidStoreUrl, StoreFailed
-from turnwal.store.postgres_errors import TooSlow, Translated
+from turnwal.store.postgres_errors import TooSlow, Translated, failure
 
 T = TypeVar("T")
 
@@ -169,34 +168,39 @@ class Links:
                 raise
         return link
 
-    @contextmanager
-    def take(self, action: str) -> Iterator[Link]:
+    def take(self, action: str) -> "Taken":
         """A connection for the length of a block. What psycopg raises there becomes an error of ours."""
+        return Taken(self, action)
+
+    def lend(self, action: str) -> Link:
+        """Return a connection that nobody else uses until it is given back. Raises `StoreFailed`."""
         if self._pid != os.getpid():
             _kept_from_parent.append(self._idle)
             self._begin()
-        free = self._free
-        if not free.acquire(timeout=self._patience):
+        try:
+            self._free.get(timeout=self._patience)
+        except Empty:
             raise StoreFailed(
                 f"all {_LINKS_MAX} connections were busy for {self._patience:g} seconds",
                 action=action,
                 subject=self.subject,
                 hint="the server is slow, or too many threads use one store",
-            )
+            ) from None
         try:
-            link = self._from_idle() or self.connect()
-            try:
-                with Translated(action, self.subject):
-                    yield link
-            except BaseException:
+            return self._from_idle() or self.connect()
+        except BaseException:
+            self._free.put(None)
+            raise
+
+    def give_back(self, link: Link, *, failed: bool) -> None:
+        """Have others use a connection that was lent; it is closed where something failed, or was left undone."""
+        try:
+            if failed or link.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 link.close()
-                raise
-            if link.pgconn.transaction_status == pq.TransactionStatus.IDLE:
-                self._idle.append(link)
             else:
-                link.close()
+                self._idle.append(link)
         finally:
-            free.release()
+            self._free.put(None)
 
     def close(self) -> None:
         """Close what lies idle."""
@@ -207,7 +211,9 @@ class Links:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._idle: list[Link] = []
-        self._free = threading.BoundedSemaphore(_LINKS_MAX)
+        self._free: SimpleQueue[None] = SimpleQueue()
+        for _ in range(_LINKS_MAX):
+            self._free.put(None)
 
     def _from_idle(self) -> Link | None:
         while self._idle:
@@ -219,6 +225,30 @@ class Links:
                 return link
             link.close()
         return None
+
+
+class Taken:
+    """A connection for the length of a block.
+
+    A class of its own, and a queue instead of a semaphore: those of the library, in Python, took 12 of the 85
+    microseconds that turnwal adds to a lone append.
+    """
+
+    def __init__(self, links: Links, action: str) -> None:
+        """Name what is attempted; nothing is taken yet."""
+        self._links = links
+        self._action = action
+
+    def __enter__(self) -> Link:
+        """Take it."""
+        self._link = self._links.lend(self._action)
+        return self._link
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Give it back. Raises what `failure` makes of an error of psycopg."""
+        self._links.give_back(self._link, failed=error is not None)
+        if isinstance(error, psycopg.Error):
+            raise failure(error, self._action, self._links.subject) from error
 
 
 def subject_of(dsn: str) -> str:
