@@ -201,11 +201,19 @@ def test_f29_signed_blocks_go_back_verbatim_to_their_model_and_else_not_at_all()
     assert codes(other) == ["reasoning_left_out", "reasoning_left_out"]
 
 
-@pytest.mark.parametrize("block", [THINKING | {"signature": ""}, THINKING | {"thinking": ""}, REDACTED | {"data": ""}])
-def test_f29_a_block_that_lost_its_signature_or_was_emptied_is_left_out(block: Block) -> None:
+@pytest.mark.parametrize("block", [THINKING | {"signature": ""}, THINKING | {"thinking": 1}, REDACTED | {"data": ""}])
+def test_f29_a_block_that_lost_its_signature_or_has_no_text_is_left_out(block: Block) -> None:
     found = rendered(told("go"), replied(block, text("ok")))
     assert found.messages[1] == model(text("ok"))
     assert codes(found) == ["reasoning_left_out"]
+
+
+def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
+    omitted = THINKING | {"thinking": ""}
+    found = rendered(told("go"), replied(omitted, call("c1")), result("c1"))
+    assert found.messages[1] == model(omitted, call("c1"))
+    assert codes(found) == []
+    assert check(TARGET, found.messages) == []
 
 
 def test_f29_a_signed_block_of_a_message_that_never_completed_is_left_out() -> None:

@@ -335,7 +335,7 @@ def test_f29_signed_reasoning_goes_back_whole_to_who_wrote_it_or_not_at_all(targ
     [
         thought("anthropic", signature=None),
         thought("anthropic", signature=""),
-        thought("anthropic", thinking=""),
+        thought("anthropic", thinking=None),
         thought("bedrock", reasoningContent={"reasoningText": {"text": "hm"}}),
         {"type": "reasoning", "content": "hm"},
         {"type": "reasoning"},

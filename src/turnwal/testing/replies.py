@@ -28,6 +28,9 @@ class Said:
     arguments: Mapping[str, Any] | None = None
 
 
+_THOUGHTS: Final = ("hm", "two\nlines", "é😀")
+_UNSHOWN: Final = frozenset({"anthropic", "bedrock", "openai-responses"})
+"""Whose models also sign thoughts that they do not show, which leaves them empty."""
 _TEXTS: Final = ("ok", "two\nlines", "a\u2028b", "é😀", '"quoted" \\ text', "\x7f")
 _ARGUMENTS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -49,7 +52,8 @@ _SIGNATURE: Final = "c2lnbmVk"
 @st.composite
 def replies(draw: st.DrawFn, target: str) -> Wire:
     """A reply of a target, as its API gives it."""
-    said = [Said("reasoning", draw(st.sampled_from(_TEXTS)))] if draw(st.booleans()) else []
+    thoughts = (*_THOUGHTS, "") if target in _UNSHOWN else _THOUGHTS
+    said = [Said("reasoning", draw(st.sampled_from(thoughts)))] if draw(st.booleans()) else []
     number = draw(st.integers(10**7, 10**8 - 1))
     for at in range(draw(st.integers(1, 4))):
         if draw(st.booleans()):
@@ -117,7 +121,7 @@ def _responses(said: Sequence[Said]) -> Wire:
     output: list[Wire] = []
     for at, each in enumerate(said):
         if each.kind == "reasoning":
-            summary = [{"type": "summary_text", "text": each.text}]
+            summary = [{"type": "summary_text", "text": each.text}] if each.text else []
             output.append({"type": "reasoning", "id": f"rs_{at}", "summary": summary, "encrypted_content": _SIGNATURE})
         elif each.kind == "text":
             block = {"type": "output_text", "text": each.text, "annotations": []}

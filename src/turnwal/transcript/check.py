@@ -34,7 +34,7 @@ CODES: Final = {
     "role_order": "the roles do not follow each other as the provider wants",
     "surrogate": "a text holds half a character",
     "unanswered_call": "a call has no result where it must have one",
-    "unsigned_reasoning": "reasoning is not signed, or is emptied",
+    "unsigned_reasoning": "reasoning is not signed, or has lost what it held",
 }
 """Every code of a broken rule, with what it means."""
 

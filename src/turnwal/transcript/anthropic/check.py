@@ -69,8 +69,9 @@ def _block(block: object, role: str, where: str) -> Iterator[Problem]:
         yield Problem("empty_message", where, "its text is empty")
     if kind == "tool_use":
         yield from _tool_use(block, where)
-    if kind == "thinking" and not (block.get("thinking") and block.get("signature")):
-        yield Problem("unsigned_reasoning", where, "thinking goes back whole, with its signature")
+    if kind == "thinking" and not (isinstance(block.get("thinking"), str) and block.get("signature")):
+        # its text is empty where the request wanted it omitted
+        yield Problem("unsigned_reasoning", where, "thinking goes back as it came, with its signature")
     if kind == "redacted_thinking" and not block.get("data"):
         yield Problem("unsigned_reasoning", where, "redacted thinking goes back with its data")
     if kind == "tool_result":

@@ -5,7 +5,8 @@ Rules, with their sources:
   without its call (AN1 to AN4: "Each `tool_use` block must have a corresponding `tool_result` block in the next
   message."; docs.anthropic.com, "Handle tool calls");
 - thinking goes back as it came, with its signature, to the model that wrote it, or not at all (AN5; "Extended
-  thinking");
+  thinking"); where its text is omitted (`display: "omitted"`, the default of newer models) it is empty and the
+  signature alone carries it (earendil-works/pi#6457);
 - what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
@@ -173,10 +174,10 @@ def asked_seq(answer: Answer) -> int:
 
 
 def _is_whole(block: Wire) -> bool:
-    """Whether a block of thinking is signed and not emptied (AN5)."""
+    """Whether a block of thinking is signed (AN5); its text is empty where it was omitted."""
     if block["type"] == "redacted_thinking":
         return bool(block.get("data"))
-    return bool(block.get("signature")) and bool(block.get("thinking"))
+    return bool(block.get("signature")) and isinstance(block.get("thinking"), str)
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
