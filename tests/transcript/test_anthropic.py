@@ -208,6 +208,16 @@ def test_f29_a_block_that_lost_its_signature_or_has_no_text_is_left_out(block: B
     assert codes(found) == ["reasoning_left_out"]
 
 
+@pytest.mark.parametrize("block", [THINKING, REDACTED])
+def test_f31_thinking_is_not_sent_alone_and_not_as_the_last_of_a_message(block: Block) -> None:
+    alone = rendered(told("go"), replied(block), told("on"))
+    assert alone.messages == [user(text("go"), text("on"))]
+    assert codes(alone) == ["reasoning_left_out", "empty_message"]
+    last = rendered(told("go"), replied(THINKING, text("ok"), block, block), told("on"))
+    assert last.messages[1] == model(THINKING, text("ok"))
+    assert codes(last) == ["reasoning_left_out", "reasoning_left_out"]
+
+
 def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
     omitted = THINKING | {"thinking": ""}
     found = rendered(told("go"), replied(omitted, call("c1")), result("c1"))

@@ -210,6 +210,7 @@ def test_f29_signed_reasoning_is_for_its_model_alone(block: dict[str, Any], mode
 @pytest.mark.parametrize(
     "row",
     [
+        said(text("yes"), native(SIGNED, type="reasoning"), provider="bedrock", model=CLAUDE),
         said(native(UNSIGNED, type="reasoning"), text("yes"), provider="bedrock"),
         said(native(SIGNED, type="reasoning"), text("yes"), provider="bedrock", complete=False),
         said({"type": "reasoning", "content": "hm"}, text("yes"), provider="anthropic"),

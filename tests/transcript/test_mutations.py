@@ -77,6 +77,7 @@ def put(item: Any, *path: Any) -> Spoil:
 
 HALF = "a\ud83d"
 TEXT = {"type": "text", "text": "a"}
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "abc"}
 PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "AAAA"}}}
 THOUGHT = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "abc"}}}
 
@@ -119,6 +120,8 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("first_role", without(0)),
         ("no_json", at(1, "content", 0, input={"n": float("inf")})),
         ("orphan_result", without(1, "content", 0)),
+        ("reasoning_alone", put(THINKING, 1, "content", 2)),
+        ("reasoning_alone", at(3, content=[THINKING])),
         ("results_not_first", put(TEXT, 2, "content", 0)),
         ("surrogate", at(0, content=HALF)),
         ("unanswered_call", without(2, "content", 0)),

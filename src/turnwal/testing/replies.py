@@ -50,8 +50,11 @@ _SIGNATURE: Final = "c2lnbmVk"
 
 
 @st.composite
-def replies(draw: st.DrawFn, target: str) -> Wire:
-    """A reply of a target, as its API gives it."""
+def replies(draw: st.DrawFn, target: str, *, cut_short: bool = False) -> Wire:
+    """A reply of a target, as its API gives it.
+
+    With `cut_short` it may end while the model still thinks, as at a limit of tokens: no request holds that as it came.
+    """
     thoughts = (*_THOUGHTS, "") if target in _UNSHOWN else _THOUGHTS
     said = [Said("reasoning", draw(st.sampled_from(thoughts)))] if draw(st.booleans()) else []
     number = draw(st.integers(10**7, 10**8 - 1))
@@ -61,6 +64,8 @@ def replies(draw: st.DrawFn, target: str) -> Wire:
         else:
             arguments = draw(st.sampled_from(_ARGUMENTS))
             said.append(Said("call", "", f"{number}{at}", draw(st.sampled_from(["pay", "look"])), arguments))
+    if cut_short and draw(st.integers(0, 2)) == 0:
+        said = [*draw(st.sampled_from([said, []])), Said("reasoning", draw(st.sampled_from(thoughts)))]
     return _MAKERS[target](said)
 
 

@@ -3,7 +3,8 @@
 Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision"; the words of its errors:
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
-must be non-empty", "messages: first message must use the "user" role".
+must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
+be `thinking`.".
 """
 
 import re
@@ -18,6 +19,7 @@ _BLOCKS: Final = {
     "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
     "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}),
 }
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
@@ -34,7 +36,10 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
             yield Problem("bad_shape", where, "it is no message of the user or the assistant")
             continue
         yield from _content(message, where, last=index == len(messages) - 1)
-        yield from _calls(message, messages[index + 1 : index + 2], where, seen)
+        following = messages[index + 1 : index + 2]
+        if _role(message) == "assistant" and "assistant" not in map(_role, following):
+            yield from _end(message, where)
+        yield from _calls(message, following, where, seen)
         if index == 0 or _role(messages[index - 1]) != _role(message):
             yield from _results(message, _together(messages, index), where)
 
@@ -97,6 +102,13 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
             yield Problem("bad_shape", f"{where}.content[{at}]", "a result holds text, images and documents")
         elif kind == "text" and not inner.get("text"):
             yield Problem("empty_message", f"{where}.content[{at}]", "its text is empty")
+
+
+def _end(message: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    """What is wrong with the last block of what the model said at one go."""
+    blocks = _blocks(message)
+    if blocks and _kind(blocks[-1]) in _THOUGHTS:
+        yield Problem("reasoning_alone", f"{where}.content[{len(blocks) - 1}]", "a message does not end in thinking")
 
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:

@@ -7,6 +7,8 @@ Rules, with their sources:
 - thinking goes back as it came, with its signature, to the model that wrote it, or not at all (AN5; "Extended
   thinking"); where its text is omitted (`display: "omitted"`, the default of newer models) it is empty and the
   signature alone carries it (earendil-works/pi#6457);
+- thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot be
+  `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
 - what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
@@ -75,8 +77,9 @@ class Anthropic(Target):
         results = [self._result(asked, taken[index], notes) for index, asked in message.calls.items()]
         answers = [{"role": "user", "content": results}] if results else []
         kept = message.native(self.name)
-        if kept is not None and isinstance(kept.get("message"), dict) and self._unchanged(message, taken):
-            return [copied(kept["message"]), *answers]
+        whole = None if kept is None else kept.get("message")
+        if isinstance(whole, dict) and not _ends_in_thought(whole.get("content")) and self._unchanged(message, taken):
+            return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
             if part.get("type") == "tool_call":
@@ -85,6 +88,9 @@ class Anthropic(Target):
                     content.append(self._call(asked_here, part, taken[index], message.seq, notes))
             else:
                 content += self._said(part, message, notes)
+        while _ends_in_thought(content):
+            content.pop()
+            notes.add("reasoning_left_out", "nothing follows it, and it cannot be the last of its message", message.seq)
         return [*self._one("assistant", content, message.seq, notes), *answers]
 
     def _unchanged(self, message: Message, taken: Mapping[int, str]) -> bool:
@@ -178,6 +184,11 @@ def _is_whole(block: Wire) -> bool:
     if block["type"] == "redacted_thinking":
         return bool(block.get("data"))
     return bool(block.get("signature")) and isinstance(block.get("thinking"), str)
+
+
+def _ends_in_thought(content: object) -> bool:
+    last = content[-1] if isinstance(content, list) and content else None
+    return isinstance(last, dict) and last.get("type") in _SEALED
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:

@@ -105,8 +105,11 @@ class Bedrock(Target):
                     notes.add("id_rewritten", f"the call of part {index} has the id {id} here", message.seq)
                 content.append(self._call(asked, part, id, message.seq, notes))
                 results.append(self._result(asked, id, notes))
+        while content and "reasoningContent" in content[-1]:
+            content.pop()  # Claude refuses a message that ends in thinking; alone it says nothing (F31)
+            notes.add("reasoning_left_out", "nothing follows it, and it cannot be the last of its message", message.seq)
         if all("reasoningContent" in block or "cachePoint" in block for block in content):
-            content = []  # reasoning alone says nothing that can be answered (F31)
+            content = []
         answers = [{"role": "user", "content": results}] if results else []
         return [*_one("assistant", content, message.seq, notes), *answers]
 
