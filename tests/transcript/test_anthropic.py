@@ -403,6 +403,20 @@ def test_a_violation_does_not_hide_another() -> None:
     assert {problem.code for problem in found} == {"first_role", "bad_id", "unanswered_call"}
 
 
+def test_results_of_one_message_may_stand_in_several_of_the_user() -> None:
+    asks = model(call("c1"), call("c2"))
+    assert check(TARGET, [USER, asks, user(answer("c1")), user(answer("c2")), user(text("on"))]) == []
+    found = check(TARGET, [USER, asks, user(answer("c1"), text("on")), user(answer("c2"))])
+    assert [problem.position for problem in found] == ["messages[1].content[1]", "messages[3].content[0]"]
+    assert [problem.code for problem in found] == ["unanswered_call", "results_not_first"]
+
+
+@pytest.mark.parametrize("system", [" ", [text("")], [text("be"), text(" \n")]])
+def test_system_text_that_is_blank_is_refused_and_not_rendered(system: Any) -> None:
+    assert [problem.code for problem in check(TARGET, [USER], system=system)] == ["empty_message"]
+    assert rendered(("system_message", {"parts": [{"type": "text", "content": " "}]}), told("go")).system is None
+
+
 def test_system_text_that_is_none_is_refused() -> None:
     assert [problem.position for problem in check(TARGET, [USER], system=7)] == ["system"]
     assert check(TARGET, [USER], system=[text("be brief")]) == []

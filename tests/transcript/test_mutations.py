@@ -81,6 +81,11 @@ THINKING = {"type": "thinking", "thinking": "hm", "signature": "abc"}
 PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "AAAA"}}}
 THOUGHT = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "abc"}}}
 
+def image(**source: str) -> dict[str, Any]:
+    """An image of Anthropic's."""
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"} | source}
+
+
 CHAT: list[tuple[str, Spoil]] = [
     ("bad_arguments", at(1, "tool_calls", 0, "function", arguments='{"a":')),
     ("bad_arguments", at(1, "tool_calls", 0, "function", arguments='{"a":NaN}')),
@@ -91,12 +96,14 @@ CHAT: list[tuple[str, Spoil]] = [
     ("bad_shape", at(0, role="narrator")),
     ("bad_shape", at(0, content=None)),
     ("bad_shape", at(0, content=[{"type": "of_tomorrow"}])),
+    ("bad_shape", at(0, content=[{"type": "image_url", "image_url": {}}])),
     ("bad_shape", at(1, "tool_calls", 0, type="of_tomorrow")),
     ("bad_shape", without(1, "tool_calls", 0, "function")),
     ("duplicate_id", again(1, "tool_calls", 0)),
     ("duplicate_result", again(2)),
     ("empty_message", at(4, content="")),
     ("empty_message", at(0, content=[])),
+    ("empty_message", list.clear),
     ("no_json", at(0, temperature=float("nan"))),
     ("orphan_result", without(1, "tool_calls", 0)),
     ("orphan_result", without(1)),
@@ -113,19 +120,29 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("bad_name", at(1, "content", 0, name="")),
         ("bad_shape", at(0, role="system")),
         ("bad_shape", put({"type": "of_tomorrow"}, 1, "content", 0)),
+        ("bad_shape", at(0, content=[{"type": "image"}])),
+        ("bad_shape", at(0, content=[image(media_type="image/bmp")])),
+        ("bad_shape", at(0, content=[image(data="%%")])),
+        ("bad_shape", at(2, "content", 0, content=[image(data="")])),
+        ("bad_shape", at(0, content=[{"type": "document", "source": {"type": "url"}}])),
         ("duplicate_id", again(1, "content", 0)),
         ("duplicate_result", again(2, "content", 0)),
+        ("duplicate_result", again(2)),
         ("empty_message", at(0, content=" ")),
         ("empty_message", at(3, content=[])),
+        ("empty_message", list.clear),
         ("first_role", without(0)),
         ("no_json", at(1, "content", 0, input={"n": float("inf")})),
         ("orphan_result", without(1, "content", 0)),
+        ("orphan_result", put({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "b"}]}, 1)),
         ("reasoning_alone", put(THINKING, 1, "content", 2)),
         ("reasoning_alone", at(3, content=[THINKING])),
         ("results_not_first", put(TEXT, 2, "content", 0)),
+        ("results_not_first", put({"role": "user", "content": "hurry"}, 2)),
         ("surrogate", at(0, content=HALF)),
         ("unanswered_call", without(2, "content", 0)),
         ("unanswered_call", put({"role": "assistant", "content": "wait"}, 2)),
+        ("too_large", at(0, content=[image(data="A" * 6_000_000)])),
         ("unsigned_reasoning", put({"type": "thinking", "thinking": "hm", "signature": ""}, 1, "content", 0)),
     ],
     "bedrock": [
@@ -139,6 +156,7 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("duplicate_name", at(0, content=[{"text": "a"}, PDF, PDF])),
         ("duplicate_result", again(2, "content", 0)),
         ("empty_message", at(0, content=[{"text": " "}])),
+        ("empty_message", list.clear),
         ("first_role", without(0)),
         ("no_json", at(1, "content", 0, "toolUse", input={"n": float("inf")})),
         ("orphan_result", without(1, "content", 0)),
@@ -147,6 +165,8 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("role_order", put({"role": "user", "content": [{"text": "a"}]}, 0)),
         ("surrogate", at(0, content=[{"text": HALF}])),
         ("unanswered_call", without(2, "content", 0)),
+        ("too_large", at(0, content=[{"image": {"format": "png", "source": {"bytes": "A" * 6_000_000}}}])),
+        ("too_large", put(PDF | {"document": PDF["document"] | {"source": {"bytes": "A" * 7_000_000}}}, 0, "content", 0)),
         ("unsigned_reasoning", put({"reasoningContent": {"reasoningText": {"text": "hm"}}}, 1, "content", 0)),
     ],
     "gemini": [
@@ -159,6 +179,7 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("duplicate_result", again(2, "parts", 0)),
         ("empty_message", at(0, parts=[{"text": ""}])),
         ("empty_message", at(0, parts=[])),
+        ("empty_message", list.clear),
         ("first_role", without(0)),
         ("no_json", at(1, "parts", 0, "functionCall", args={"n": float("inf")})),
         ("orphan_result", without(1, "parts", 0)),
@@ -182,8 +203,10 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("duplicate_result", again(3)),
         ("empty_message", at(0, content="")),
         ("empty_message", at(5, content="")),
+        ("empty_message", list.clear),
         ("no_json", at(0, top=float("nan"))),
         ("orphan_result", without(1)),
+        ("orphan_result", lambda messages: messages.insert(1, messages.pop(3))),
         ("reasoning_alone", put({"type": "reasoning", "id": "rs_1", "summary": []}, 5 + 1)),
         ("surrogate", at(0, content=HALF)),
         ("surrogate", at(1, arguments='{"a":"\\ud83d"}')),

@@ -852,7 +852,7 @@ MUTATIONS: list[tuple[Callable[[list[Any]], Any], tuple[str, str]]] = [
 
 def test_a_valid_input_has_no_problems() -> None:
     assert problems(*VALID) == []
-    assert [(problem.code, problem.position) for problem in check(TARGET, [], system=["x"])] == [
+    assert [(problem.code, problem.position) for problem in check(TARGET, [*VALID], system=["x"])] == [
         ("bad_shape", "system")
     ]
 

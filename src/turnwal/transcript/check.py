@@ -33,6 +33,7 @@ CODES: Final = {
     "results_not_first": "something stands before a result in its message",
     "role_order": "the roles do not follow each other as the provider wants",
     "surrogate": "a text holds half a character",
+    "too_large": "an image or a document is larger than the provider takes",
     "unanswered_call": "a call has no result where it must have one",
     "unsigned_reasoning": "reasoning is not signed, or has lost what it held",
 }
@@ -76,7 +77,12 @@ def problems(target: str, messages: object, *, system: object = None) -> Iterato
         )
     rules = import_module(f"{package}.check")
     found: Iterator[Problem] = rules.problems(messages, system)
-    return chain(found, _unsendable(messages, "messages"), _unsendable(system, "system"))
+    return chain(_nothing(messages), found, _unsendable(messages, "messages"), _unsendable(system, "system"))
+
+
+def _nothing(messages: list[Any]) -> Iterator[Problem]:
+    if not messages:
+        yield Problem("empty_message", "messages", "there is nothing to answer: a request has a message at least")
 
 
 def _unsendable(value: Any, position: str) -> Iterator[Problem]:

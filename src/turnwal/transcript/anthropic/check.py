@@ -1,6 +1,8 @@
 """What the Anthropic Messages API refuses.
 
-Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision"; the words of its errors:
+Neighbours of one role count as one message, as they do there: a user's results may stand in several.
+
+Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision", "PDF support"; the words of its errors:
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
 must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
@@ -22,11 +24,20 @@ _BLOCKS: Final = {
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
+_BASE64: Final = re.compile(r"[a-zA-Z0-9+/]+={0,2}")
+_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
+"""What an image has in base64 ("image exceeds 5 MB maximum")."""
+_SOURCES: Final = {
+    "image": {"base64": "data", "url": "url", "file": "file_id"},
+    "document": {"base64": "data", "url": "url", "file": "file_id", "text": "data", "content": "content"},
+}
+"""What holds an image or a document, each with the field that it cannot lack."""
+
 
 def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
     """Every broken rule, in the order of the messages."""
-    if system is not None and not isinstance(system, (str, list)):
-        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    yield from _system(system)
     if messages and _role(messages[0]) == "assistant":
         yield Problem("first_role", "messages[0]", "the first message must be the user's")
     seen: set[str] = set()
@@ -36,12 +47,25 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
             yield Problem("bad_shape", where, "it is no message of the user or the assistant")
             continue
         yield from _content(message, where, last=index == len(messages) - 1)
-        following = messages[index + 1 : index + 2]
-        if _role(message) == "assistant" and "assistant" not in map(_role, following):
+        following = _group(messages, index + 1)
+        if _role(message) == "assistant" and not (following and _role(following[0]) == "assistant"):
             yield from _end(message, where)
         yield from _calls(message, following, where, seen)
         if index == 0 or _role(messages[index - 1]) != _role(message):
-            yield from _results(message, _together(messages, index), where)
+            yield from _results(messages, index, _together(messages, index))
+
+
+def _system(system: object) -> Iterator[Problem]:
+    if system is not None and not isinstance(system, (str, list)):
+        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    elif isinstance(system, str) and system and not system.strip():
+        yield Problem("empty_message", "system", "its text is blank")
+    for at, block in enumerate(system if isinstance(system, list) else ()):
+        text = block.get("text") if isinstance(block, dict) and _is(block, "text") else None
+        if not isinstance(text, str):
+            yield Problem("bad_shape", f"system[{at}]", "it is no block of text")
+        elif not text.strip():
+            yield Problem("empty_message", f"system[{at}]", "its text is blank")
 
 
 def _content(message: Mapping[str, Any], where: str, *, last: bool) -> Iterator[Problem]:
@@ -81,6 +105,24 @@ def _block(block: object, role: str, where: str) -> Iterator[Problem]:
         yield Problem("unsigned_reasoning", where, "redacted thinking goes back with its data")
     if kind == "tool_result":
         yield from _result_content(block, where)
+    if kind in _SOURCES:
+        yield from _media(block, kind, where)
+
+
+def _media(block: Mapping[str, Any], kind: str, where: str) -> Iterator[Problem]:
+    source = block.get("source")
+    source = source if isinstance(source, dict) else {}
+    held = _SOURCES[kind].get(_kind(source))
+    if held is None or not source.get(held):
+        yield Problem("bad_shape", f"{where}.source", f"a source is one of {', '.join(_SOURCES[kind])}, and not empty")
+    elif _is(source, "base64"):
+        media, data = source.get("media_type"), source["data"]
+        if media not in (_IMAGES if kind == "image" else ("application/pdf",)):
+            yield Problem("bad_shape", f"{where}.source.media_type", "its media type is not taken")
+        if not _matches(_BASE64, data):
+            yield Problem("bad_shape", f"{where}.source.data", "it is no base64")
+        elif kind == "image" and len(data) > _IMAGE_CHARS_MAX:
+            yield Problem("too_large", f"{where}.source.data", "an image has at most 5 MB")
 
 
 def _tool_use(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
@@ -102,6 +144,8 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
             yield Problem("bad_shape", f"{where}.content[{at}]", "a result holds text, images and documents")
         elif kind == "text" and not inner.get("text"):
             yield Problem("empty_message", f"{where}.content[{at}]", "its text is empty")
+        elif kind in _SOURCES:
+            yield from _media(inner, kind, f"{where}.content[{at}]")
 
 
 def _end(message: Mapping[str, Any], where: str) -> Iterator[Problem]:
@@ -112,8 +156,7 @@ def _end(message: Mapping[str, Any], where: str) -> Iterator[Problem]:
 
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
-    after = [block for each in following for block in _blocks(each)]
-    answered = {_text(block, "tool_use_id") for block in after if _is(block, "tool_result")}
+    answered = set(_answered(following))
     blocks = _blocks(message)
     results = {_text(block, "tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
     asked: set[str | None] = set()
@@ -145,11 +188,34 @@ def _together(messages: Sequence[Any], index: int) -> set[str | None]:
     return ids
 
 
-def _results(message: Mapping[str, Any], calls: set[str | None], where: str) -> Iterator[Problem]:
+def _answered(following: Sequence[Any]) -> Iterator[str | None]:
+    """The ids of the results in the next message, and in those behind it as long as results alone stand before them."""
+    for message in following:
+        blocks = _blocks(message)
+        yield from (_text(block, "tool_use_id") for block in blocks if _is(block, "tool_result"))
+        if not blocks or not all(_is(block, "tool_result") for block in blocks):
+            return
+
+
+def _group(messages: Sequence[Any], index: int) -> list[Any]:
+    """The messages from an index on that count as one."""
+    end = index
+    while end < len(messages) and (end == index or _role(messages[end]) == _role(messages[index])):
+        end += 1
+    return list(messages[index:end])
+
+
+def _results(messages: Sequence[Any], index: int, calls: set[str | None]) -> Iterator[Problem]:
+    """What is wrong with the results in the messages from an index on that count as one."""
     found: set[str | None] = set()
     other = False
-    for at, block in enumerate(_blocks(message)):
-        here = f"{where}.content[{at}]"
+    role = _role(messages[index])
+    blocks = [
+        (f"messages[{number}].content[{at}]", block)
+        for number, message in enumerate(_group(messages, index), index)
+        for at, block in enumerate(_blocks(message) or [{}])
+    ]
+    for here, block in blocks:
         if not _is(block, "tool_result"):
             other = True
             continue
@@ -158,7 +224,7 @@ def _results(message: Mapping[str, Any], calls: set[str | None], where: str) -> 
             yield Problem("results_not_first", here, "results stand before everything else")
         if id in found:
             yield Problem("duplicate_result", here, f"{id!r} has a result already")
-        if id not in calls or message["role"] != "user":
+        if id not in calls or role != "user":
             yield Problem("orphan_result", here, f"the message before asks for no {id!r}")
         found.add(id)
 

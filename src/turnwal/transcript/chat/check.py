@@ -86,8 +86,16 @@ def _content(message: Mapping[str, Any], allowed: Fields, where: str) -> Iterato
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in allowed:
             yield Problem("bad_shape", here, f"a message of the {message['role']} holds no part of type {kind!r:.80}")
-        elif block.get(allowed[kind]) is None or (kind == "text" and not isinstance(block["text"], str)):
+        elif not _holds(block.get(allowed[kind]), kind):
             yield Problem("bad_shape", here, f"its {allowed[kind]} is missing")
+
+
+def _holds(held: object, kind: str) -> bool:
+    """Whether it is what a part of a type cannot lack."""
+    if kind == "image_url":
+        held = held.get("url") if isinstance(held, dict) else held
+        return isinstance(held, str) and bool(held)
+    return isinstance(held, str) if kind == "text" else held is not None and held != {}
 
 
 def _says(message: Mapping[str, Any], rules: Rules, where: str) -> Iterator[Problem]:
