@@ -66,7 +66,7 @@ def _parts(content: _Content, where: str) -> Iterator[Problem]:
         if fields[0] in _MODEL_ONLY and _role(content) != "model":
             yield Problem("bad_shape", here, f"only the model's content holds a {fields[0]}")
         yield from _part(part, fields[0], here)
-    if all(part.get("thought") for part in _dicts(content)):
+    if all(part.get("thought") and "functionCall" not in part for part in _dicts(content)):
         yield Problem("reasoning_alone", where, "it holds thoughts and nothing else")
 
 
