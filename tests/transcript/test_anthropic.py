@@ -218,6 +218,23 @@ def test_f31_thinking_is_not_sent_alone_and_not_as_the_last_of_a_message(block: 
     assert codes(last) == ["reasoning_left_out", "reasoning_left_out"]
 
 
+@pytest.mark.parametrize("block", [THINKING, REDACTED])
+def test_words_of_a_stream_that_broke_off_are_a_message_before_the_thinking_that_follows(block: Block) -> None:
+    rows = [told("go"), replied(THINKING, text("I will"), complete=False)]
+    before = rendered(*rows).messages
+    found = rendered(*rows, replied(block, call("c1")), result("c1", "2.1"))
+    assert found.messages[:2] == before
+    bridge = {"role": "user", "content": BRIDGE}
+    assert found.messages[1:] == [model(text("I will")), bridge, model(block, call("c1")), user(answer("c1"))]
+    assert codes(found) == ["incomplete_message", "reasoning_left_out", "bridge_added"]
+    assert check(TARGET, found.messages) == []
+
+
+def test_thinking_goes_on_behind_the_call_of_a_server_tool() -> None:
+    found = rendered(told("go"), replied(text("a"), SEARCH), replied(THINKING, text("b")))
+    assert [message["role"] for message in found.messages] == ["user", "assistant"]
+
+
 def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
     omitted = THINKING | {"thinking": ""}
     found = rendered(told("go"), replied(omitted, call("c1")), result("c1"))

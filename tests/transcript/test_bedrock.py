@@ -130,6 +130,19 @@ def test_f30_arguments_that_were_cut_off_stand_inside_an_object() -> None:
     assert codes(rendering) == ["arguments_wrapped"]
 
 
+def test_words_of_a_stream_that_broke_off_are_a_message_before_the_reasoning_that_follows() -> None:
+    thought = native(SIGNED, type="reasoning")
+    log = log_of(
+        user(),
+        said(thought, text("I will"), provider="bedrock", complete=False),
+        said(thought, text("ok"), provider="bedrock"),
+    )
+    rendering = render(log, "bedrock")
+    assert [message["role"] for message in rendering.messages] == ["user", "assistant", "user", "assistant"]
+    assert rendering.messages[3]["content"] == [SIGNED, {"text": "ok"}]
+    assert check("bedrock", rendering.messages) == []
+
+
 @pytest.mark.parametrize("parts", [[], [text(" \n")], [{"type": "reasoning", "content": "hm"}]])
 def test_f31_a_message_with_nothing_in_it_is_left_out(parts: list[dict[str, Any]]) -> None:
     rendering = sent(log_of(user("a"), said(*parts), user("b")))

@@ -81,6 +81,12 @@ THINKING = {"type": "thinking", "thinking": "hm", "signature": "abc"}
 PDF = {"document": {"format": "pdf", "name": "a", "source": {"bytes": "AAAA"}}}
 THOUGHT = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "abc"}}}
 
+
+def asked(message: dict[str, Any], *before: dict[str, Any]) -> dict[str, Any]:
+    """A message with blocks before its own."""
+    return {**message, "content": [*before, *message["content"]]}
+
+
 def image(**source: str) -> dict[str, Any]:
     """An image of Anthropic's."""
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"} | source}
@@ -137,6 +143,7 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("orphan_result", put({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "b"}]}, 1)),
         ("reasoning_alone", put(THINKING, 1, "content", 2)),
         ("reasoning_alone", at(3, content=[THINKING])),
+        ("reasoning_not_first", lambda m: m.__setitem__(slice(1, None), [asked(m[1], TEXT, THINKING), m[2]])),
         ("results_not_first", put(TEXT, 2, "content", 0)),
         ("results_not_first", put({"role": "user", "content": "hurry"}, 2)),
         ("surrogate", at(0, content=HALF)),
@@ -166,7 +173,10 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("surrogate", at(0, content=[{"text": HALF}])),
         ("unanswered_call", without(2, "content", 0)),
         ("too_large", at(0, content=[{"image": {"format": "png", "source": {"bytes": "A" * 6_000_000}}}])),
-        ("too_large", put(PDF | {"document": PDF["document"] | {"source": {"bytes": "A" * 7_000_000}}}, 0, "content", 0)),
+        (
+            "too_large",
+            put(PDF | {"document": PDF["document"] | {"source": {"bytes": "A" * 7_000_000}}}, 0, "content", 0),
+        ),
         ("unsigned_reasoning", put({"reasoningContent": {"reasoningText": {"text": "hm"}}}, 1, "content", 0)),
     ],
     "gemini": [

@@ -6,7 +6,8 @@ Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision",
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
 must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
-be `thinking`.".
+be `thinking`.", "a final `assistant` message must start with a thinking block (preceeding the lastmost set of
+`tool_use` and `tool_result` blocks)", which is looked at where there is thinking: a model may not have thought at all.
 """
 
 import re
@@ -53,6 +54,21 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
         yield from _calls(message, following, where, seen)
         if index == 0 or _role(messages[index - 1]) != _role(message):
             yield from _results(messages, index, _together(messages, index))
+    yield from _beginning(messages)
+
+
+def _beginning(messages: Sequence[Any]) -> Iterator[Problem]:
+    """What is wrong with how the newest message of the model begins, where it asks for calls."""
+    end = len(messages)
+    while end and _role(messages[end - 1]) != "assistant":
+        end -= 1
+    start = end
+    while start and _role(messages[start - 1]) == "assistant":
+        start -= 1
+    kinds = [_kind(block) for message in messages[start:end] for block in _blocks(message) or [{"type": "text"}]]
+    thought = next((at for at, kind in enumerate(kinds) if kind in _THOUGHTS), 0)
+    if thought and "tool_use" in kinds and not any(kind.endswith("_tool_result") for kind in kinds[:thought]):
+        yield Problem("reasoning_not_first", f"messages[{start}]", "it thinks, and does not begin with that")
 
 
 def _system(system: object) -> Iterator[Problem]:

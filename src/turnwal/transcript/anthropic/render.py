@@ -9,6 +9,9 @@ Rules, with their sources:
   signature alone carries it (earendil-works/pi#6457);
 - thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot be
   `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
+- where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
+  block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
+  with a bridge behind it that no log holds;
 - what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
@@ -21,7 +24,7 @@ from turnwal.transcript.arguments import arguments_object
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, bridged, is_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -46,6 +49,8 @@ class Anthropic(Target):
         super().__init__(model)
         self._served = False
         """Whether a block of a server tool was sent."""
+        self._apart = False
+        """Whether neighbours of the model were left apart."""
 
     def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         """What a message becomes: one message, and the one with the results of its calls."""
@@ -62,12 +67,24 @@ class Anthropic(Target):
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
         if self._served:
             messages = [kept for message in messages for kept in _paired(message, message is messages[-1], notes)]
+        if self._apart:
+            messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
             messages.insert(0, {"role": "user", "content": BRIDGE})
         if messages and messages[-1]["role"] == "assistant":
             _trim(messages[-1])
         return messages
+
+    def merges(self, last: Wire, following: Wire) -> bool:
+        """Whether two neighbours become one: thinking begins a message, unless what goes on is a server tool's call."""
+        content = last["content"]
+        if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
+            return True
+        if isinstance(content, list) and content and content[-1].get("type") in _SERVER_CALLS:
+            return True
+        self._apart = True
+        return False
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         taken = {index: ids.take(asked.key, asked.id) for index, asked in message.calls.items()}
@@ -187,8 +204,15 @@ def _is_whole(block: Wire) -> bool:
 
 
 def _ends_in_thought(content: object) -> bool:
-    last = content[-1] if isinstance(content, list) and content else None
-    return isinstance(last, dict) and last.get("type") in _SEALED
+    return isinstance(content, list) and bool(content) and _is_thought(content[-1])
+
+
+def _begins_in_thought(content: object) -> bool:
+    return isinstance(content, list) and bool(content) and _is_thought(content[0])
+
+
+def _is_thought(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in _SEALED
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:

@@ -34,7 +34,7 @@ from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, bridged, is_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -58,6 +58,8 @@ class Bedrock(Target):
         super().__init__(model)
         self._special = False
         """Whether a document or a cache point was sent."""
+        self._apart = False
+        """Whether neighbours of the model were left apart."""
 
     def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         """What a message becomes: one message, and the one with the results of its calls."""
@@ -72,6 +74,8 @@ class Bedrock(Target):
         if self._special:
             _name_apart(messages, notes)
             _accompany(messages, notes)
+        if self._apart:
+            messages = bridged(messages, {"role": "user", "content": [{"text": BRIDGE}]}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
             messages.insert(0, {"role": "user", "content": [{"text": BRIDGE}]})
@@ -80,6 +84,15 @@ class Bedrock(Target):
             # Claude goes on with a last answer, and refuses one that ends in white space
             last["text"] = last["text"].rstrip()
         return messages
+
+    def merges(self, last: Wire, following: Wire) -> bool:
+        """Whether two neighbours become one: reasoning begins a message, as Claude wants it."""
+        if "reasoningContent" in last["content"][0] or "reasoningContent" not in following["content"][0]:
+            return True
+        if "toolUse" in last["content"][-1]:
+            return True  # of a server tool, which goes on
+        self._apart = True
+        return False
 
     def text_block(self, text: str) -> Wire:
         """A block that holds text."""
