@@ -235,6 +235,33 @@ def test_thinking_goes_on_behind_the_call_of_a_server_tool() -> None:
     assert [message["role"] for message in found.messages] == ["user", "assistant"]
 
 
+ODD: list[str] = ['{"x": NaN}', '{"x": 1e999}', '{"x": ' + "9" * 5_000 + "}", '{"cut":']
+
+
+@pytest.mark.parametrize("arguments", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("block", [call("c1") | {"caller": {"type": "direct"}}, SEARCH], ids=["call", "server"])
+def test_a_streamed_call_whose_arguments_no_event_holds_as_data_is_recorded(block: Block, arguments: str) -> None:
+    chunks = [
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": SONNET, "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": arguments}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    data = parse(TARGET, chunks)
+    assert data["parts"][0]["arguments"] == arguments
+    found = rendered(told("go"), ("assistant_message", data))
+    (made, *_) = found.messages[1]["content"]
+    expected = {"incomplete_arguments": arguments} if block is not SEARCH else {}
+    assert made == block | {"input": expected if "9" * 9 not in arguments else made["input"]}
+    assert check(TARGET, found.messages) == []
+
+
+def test_a_reply_whose_arguments_no_event_holds_as_data_is_recorded() -> None:
+    found = rendered(told("go"), replied(call("c1") | {"input": {"x": float("nan")}}))
+    assert found.messages[1] == model(call("c1", incomplete_arguments='{"x":NaN}'))
+
+
 def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
     omitted = THINKING | {"thinking": ""}
     found = rendered(told("go"), replied(omitted, call("c1")), result("c1"))

@@ -130,6 +130,24 @@ def test_f30_arguments_that_were_cut_off_stand_inside_an_object() -> None:
     assert codes(rendering) == ["arguments_wrapped"]
 
 
+@pytest.mark.parametrize("arguments", ['{"x": NaN}', '{"x": -Infinity}'], ids=["nan", "infinite"])
+@pytest.mark.parametrize("kind", ["a_tool", "server_tool_use"])
+def test_a_streamed_call_whose_arguments_no_event_holds_as_data_is_recorded(kind: str, arguments: str) -> None:
+    call = {"toolUseId": "c1", "name": "f", "type": kind}
+    chunks: list[dict[str, Any]] = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": call}}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": arguments}}}},
+        {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolResult": {"toolUseId": "c1", "content": []}}}},
+        {"messageStop": {"stopReason": "tool_use"}},
+    ]
+    data = parse("bedrock", chunks if kind == "server_tool_use" else chunks[:2] + chunks[3:])
+    assert data["parts"][0]["arguments"] == arguments
+    rendering = render(log_of(user(), ("assistant_message", data)), "bedrock")
+    expected = {} if kind == "server_tool_use" else {"incomplete_arguments": arguments}
+    assert rendering.messages[1]["content"][0] == {"toolUse": {**call, "input": expected}}
+    assert check("bedrock", rendering.messages) == []
+
+
 def test_words_of_a_stream_that_broke_off_are_a_message_before_the_reasoning_that_follows() -> None:
     thought = native(SIGNED, type="reasoning")
     log = log_of(

@@ -6,7 +6,7 @@ which Python reads, being none; half a character, which it may hold as an escape
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final, NoReturn
 
@@ -29,6 +29,15 @@ def arguments_object(asked: Asked, seq: int, notes: Notes) -> dict[str, Any]:
     """The arguments of a call as an object; what is none stands inside one."""
     found = None if asked.free_text else _object(asked.arguments, _decode_finite)
     return wrapped(asked, seq, notes) if found is None else found
+
+
+def served_arguments(part: Mapping[str, Any], seq: int, notes: Notes) -> dict[str, Any]:
+    """The arguments of a call that the provider ran, as an object; an empty one for what is none."""
+    text = part.get("arguments", "{}")
+    found = _object(text, _decode_finite) if isinstance(text, str) else None
+    if found is None:
+        notes.add("part_left_out", f"the arguments of {part.get('name')} are no JSON object", seq)
+    return found or {}
 
 
 def arguments_text(asked: Asked, seq: int, notes: Notes) -> str:

@@ -4,11 +4,13 @@ Promises: no package is imported; an object that can say itself as data does, by
 sent left out. Data stays what it is; bytes become base64, as JSON has them.
 """
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from turnwal.core.errors import InvalidEvent
+from turnwal.core.line import compact
 
 
 def plain(value: object) -> Any:
@@ -30,6 +32,14 @@ def plain(value: object) -> Any:
         subject=type(value).__name__,
         hint="pass the reply object of the provider's package, or its JSON as a dict",
     )
+
+
+def told(value: object) -> str:
+    """Data as the text of a call's arguments; what no event holds (NaN, a depth of hundreds) stands there."""
+    try:
+        return compact(value)
+    except InvalidEvent:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def without_nulls(block: Mapping[str, Any]) -> dict[str, Any]:

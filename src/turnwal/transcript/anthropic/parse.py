@@ -6,9 +6,7 @@ Promises: nothing is lost. What a neutral part cannot say again is kept verbatim
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from turnwal.core.line import compact
-from turnwal.core.values import parse_arguments
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import told, without_nulls
 
 _NAME: Final = "anthropic"
 Block = Mapping[str, Any]
@@ -120,15 +118,9 @@ def _text(block: Block) -> _Part:
 
 
 def _tool_use(block: Block) -> _Part:
-    given = block.get("input", {})
-    raw = given if isinstance(given, str) else compact(given)
-    if isinstance(given, str):
-        given = parse_arguments(raw)
-        block = {**block, "input": given}
-    part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": raw}
-    usual = {"type": "tool_use", "id": part["id"], "name": part["name"], "input": given}
-    # arguments that were cut off parse to nothing: the part alone has what there is of them
-    return part, block if given is None else usual, block
+    part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": _input(block)}
+    usual = {"type": "tool_use", "id": part["id"], "name": part["name"]}
+    return part, usual, _without_input(block)
 
 
 def _thinking(block: Block) -> _Part:
@@ -139,9 +131,18 @@ def _thinking(block: Block) -> _Part:
 
 
 def _server_call(block: Block) -> _Part:
-    if isinstance(block.get("input"), str):
-        block = {**block, "input": parse_arguments(block["input"]) or {}}
-    return {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}, None, block
+    part = {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}
+    return {**part, "arguments": _input(block)}, None, _without_input(block)
+
+
+def _input(block: Block) -> str:
+    """The arguments of a call, as text: the part alone has them, for they may be what no event can hold as data."""
+    given = block.get("input", {})
+    return given if isinstance(given, str) else told(given)
+
+
+def _without_input(block: Block) -> Block:
+    return {name: value for name, value in block.items() if name != "input"}
 
 
 def _media(block: Block) -> _Part:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.arguments import arguments_object
+from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
@@ -125,9 +125,11 @@ class Anthropic(Target):
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
-        if isinstance(kept, dict):
+        if isinstance(kept, dict) and "input" in kept:
             return {**copied(kept), "id": id}
         arguments = arguments_object(asked, seq, notes)
+        if isinstance(kept, dict):
+            return {**copied(kept), "id": id, "input": arguments}
         return {"type": "tool_use", "id": id, "name": tool_name(asked.name, seq, notes), "input": arguments}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:
@@ -173,6 +175,8 @@ class Anthropic(Target):
         if isinstance(kept, dict):
             if kept.get("type") not in _SEALED:
                 self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
+                if kind == "server_tool_call" and "input" not in kept:
+                    return [{**copied(kept), "input": served_arguments(part, message.seq, notes)}]
                 return [copied(kept)]
             if message.complete and self.wrote(message) and _is_whole(kept):
                 return [copied(kept)]

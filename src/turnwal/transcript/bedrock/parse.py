@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from turnwal.core.line import compact
-from turnwal.core.values import parse_arguments
 from turnwal.transcript.bedrock.media import DOCUMENTS, IMAGES, NAME
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import told, without_nulls
 
 _NAME: Final = "bedrock"
 _MEDIA: Final = {
@@ -153,17 +152,12 @@ def _text(block: Block) -> _Part:
 def _tool_use(block: Block) -> _Part:
     call = block["toolUse"]
     id, name, given = call.get("toolUseId", ""), call.get("name", ""), call.get("input", {})
-    raw = given if isinstance(given, str) else compact(given)
-    if isinstance(given, str):
-        given = parse_arguments(raw)
-        block = {**block, "toolUse": {**call, "input": given}}
-    if call.get("type") == "server_tool_use":
-        block = {**block, "toolUse": {**call, "input": given or {}}}
-        return {"type": "server_tool_call", "id": id, "name": name}, None, block
-    part = {"type": "tool_call", "id": id, "name": name, "arguments": raw}
-    if given is None:  # arguments that were cut off parse to nothing: the part alone has what there is of them
-        return part, block, block
-    return part, {"toolUse": {"toolUseId": id, "name": name, "input": given}}, block
+    # the part alone has the arguments, for they may be what no event can hold as data
+    block = {**block, "toolUse": {field: value for field, value in call.items() if field != "input"}}
+    served = call.get("type") == "server_tool_use"
+    part = {"type": "server_tool_call" if served else "tool_call", "id": id, "name": name}
+    part["arguments"] = given if isinstance(given, str) else told(given)
+    return part, None if served else {"toolUse": {"toolUseId": id, "name": name}}, block
 
 
 def _tool_result(block: Block) -> _Part:

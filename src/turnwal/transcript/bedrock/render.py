@@ -29,7 +29,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.arguments import arguments_object
+from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
@@ -128,9 +128,12 @@ class Bedrock(Target):
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
-        if isinstance(kept, dict) and isinstance(kept.get("toolUse"), dict):
-            return {"toolUse": {**copied(kept["toolUse"]), "toolUseId": id}}
+        held = kept.get("toolUse") if isinstance(kept, dict) else None
+        if isinstance(held, dict) and "input" in held:
+            return {"toolUse": {**copied(held), "toolUseId": id}}
         arguments = arguments_object(asked, seq, notes)
+        if isinstance(held, dict):
+            return {"toolUse": {**copied(held), "toolUseId": id, "input": arguments}}
         return {"toolUse": {"toolUseId": id, "name": tool_name(asked.name, seq, notes), "input": arguments}}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:
@@ -182,7 +185,11 @@ class Bedrock(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            return self._kept(kept, message.seq, notes, signed=signed, whole=whole)
+            found = self._kept(kept, message.seq, notes, signed=signed, whole=whole)
+            for block in found:
+                if "toolUse" in block and "input" not in block["toolUse"]:
+                    block["toolUse"]["input"] = served_arguments(part, message.seq, notes)
+            return found
         if is_text(part):
             return [{"text": part["content"]}] if part["content"].strip() else []
         if kind == "reasoning":
