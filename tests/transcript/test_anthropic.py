@@ -235,7 +235,13 @@ def test_thinking_goes_on_behind_the_call_of_a_server_tool() -> None:
     assert [message["role"] for message in found.messages] == ["user", "assistant"]
 
 
-ODD: list[str] = ['{"x": NaN}', '{"x": 1e999}', '{"x": ' + "9" * 5_000 + "}", '{"cut":']
+ODD: list[str] = [
+    '{"x": NaN}',
+    '{"x": 1e999}',
+    '{"x":' * 250 + "1" + "}" * 250,
+    '{"x": ' + "9" * 5_000 + "}",
+    '{"cut":',
+]
 
 
 @pytest.mark.parametrize("arguments", ODD, ids=range(len(ODD)))
