@@ -396,6 +396,7 @@ def test_a_reply_is_read_whole() -> None:
         "response_id": "r1",
         "stop": "tool_use",
         "usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3},
+        "native": {"provider": "bedrock", "reply": {"metrics": {"latencyMs": 4}}},
     }
     assert sent(log_of(user(), ("assistant_message", data))).messages[1]["content"] == [REDACTED, {"text": "yes"}, CALL]
 

@@ -6,7 +6,7 @@ sent left out. Data stays what it is; bytes become base64, as JSON has them.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from turnwal.core.errors import InvalidEvent
@@ -32,6 +32,18 @@ def plain(value: object) -> Any:
         subject=type(value).__name__,
         hint="pass the reply object of the provider's package, or its JSON as a dict",
     )
+
+
+def with_rest(data: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of a message, with what else its reply says in `native.reply`, which is never sent."""
+    if rest:
+        data["native"] = {"provider": data["provider"], **data.get("native", {}), "reply": dict(rest)}
+    return data
+
+
+def rest_of(reply: Mapping[str, Any], told: Set[str]) -> dict[str, Any]:
+    """What says something in a reply, without the fields that are told elsewhere."""
+    return {name: value for name, value in without_nulls(reply).items() if name not in told}
 
 
 def told(value: object) -> str:

@@ -6,10 +6,14 @@ Promises: nothing is lost. What a neutral part cannot say again is kept verbatim
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from turnwal.transcript.plain import told, without_nulls
+from turnwal.transcript.plain import rest_of, told, with_rest, without_nulls
 
 _NAME: Final = "anthropic"
+_TOLD: Final = frozenset({"type", "role", "content", "model", "id", "stop_reason", "usage", "complete"})
+"""What the data of a message says of a response."""
+
 Block = Mapping[str, Any]
+_OF_EVENT: Final = frozenset({"type", "delta", "usage"})
 _Part = tuple[dict[str, Any], Block | None, Block]
 """A part, the block that it alone stands for, and the block that came."""
 
@@ -22,7 +26,7 @@ def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
             data[name] = reply[field]
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    return with_rest(data, rest_of(reply, _TOLD))
 
 
 def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -41,7 +45,7 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             case "content_block_delta":
                 _extend(blocks.setdefault(chunk["index"], {"type": "text", "text": ""}), chunk["delta"])
             case "message_delta":
-                reply |= without_nulls(chunk.get("delta", {}))
+                reply |= rest_of(chunk, _OF_EVENT) | without_nulls(chunk.get("delta", {}))
                 reply["usage"] = {**reply.get("usage", {}), **without_nulls(chunk.get("usage") or {})}
             case "message_stop":
                 reply["complete"] = True

@@ -13,13 +13,16 @@ from typing import Any, Final
 
 from turnwal.core.line import compact
 from turnwal.transcript.bedrock.media import DOCUMENTS, IMAGES, NAME
-from turnwal.transcript.plain import told, without_nulls
+from turnwal.transcript.plain import rest_of, told, with_rest, without_nulls
 
 _NAME: Final = "bedrock"
 _MEDIA: Final = {
     "image": {name: media for media, name in IMAGES.items()},
     "document": {name: media for media, name in DOCUMENTS.items()},
 }
+
+_TOLD: Final = frozenset({"output", "stopReason", "usage", "ResponseMetadata", "complete"})
+"""What the data of a message says of a response, and what the package adds."""
 
 Block = Mapping[str, Any]
 _Part = tuple[dict[str, Any], Block | None, Block]
@@ -40,7 +43,7 @@ def reply_data(reply: Block) -> dict[str, Any]:
     data |= without_nulls(said)
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    return with_rest(data, rest_of(reply, _TOLD))
 
 
 def assembled(chunks: Iterable[Block]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from turnwal.core import keys
 from turnwal.core.line import compact
 from turnwal.transcript.gemini.stream import assembled, shown
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, with_rest, without_nulls
 
 __all__ = ["assembled", "history", "part_of", "reply_data", "shown"]
 
@@ -21,6 +21,13 @@ _PLAIN_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _WORDS: Final = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 """What the API documents in place of a signature; it is no base64."""
+
+_TOLD: Final = frozenset(
+    {"candidates", "modelVersion", "responseId", "usageMetadata", "createTime", "complete"}
+    | {"sdkHttpResponse", "automaticFunctionCallingHistory", "parsed"}
+)
+_TOLD_OF_CANDIDATE: Final = frozenset({"content", "finishReason", "index"})
+"""What the data of a message says of a response and its first candidate, or its time, or what the package adds."""
 
 Block = Mapping[str, Any]
 _Part = tuple[dict[str, Any], Block | None]
@@ -46,7 +53,8 @@ def reply_data(reply: Block) -> dict[str, Any]:
     data |= without_nulls(said)
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    found = [rest_of(candidate, _TOLD_OF_CANDIDATE), *candidates[1:]]
+    return with_rest(data, rest_of(reply, _TOLD) | ({"candidates": found} if any(found) else {}))
 
 
 def history(messages: Sequence[Block], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:
