@@ -136,7 +136,14 @@ def _responses(said: Sequence[Said]) -> Wire:
             call = {"type": "function_call", "id": f"fc_{at}", "call_id": each.id, "name": each.name}
             output.append(call | {"arguments": json.dumps(each.arguments), "status": "completed"})
     model = _MODELS["openai-responses"]
-    return {"id": "resp_1", "object": "response", "model": model, "status": "completed", "output": output}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": model,
+        "status": "completed",
+        "output": output,
+        "store": False,
+    }
 
 
 def _gemini(said: Sequence[Said]) -> Wire:
