@@ -4,14 +4,17 @@ import copy
 import random
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.core.build import Row, ask, log_of, result
+from turnwal.core.errors import InvalidEvent
 from turnwal.transcript import check as checking
 from turnwal.transcript.check import CODES, check
+from turnwal.transcript.parsing import Log, parse
 from turnwal.transcript.render import render
 from turnwal.transcript.targets import TARGETS
 
@@ -251,7 +254,22 @@ def test_a_planted_violation_is_found_in_a_request_that_was_valid(target: str, c
     assert repr(messages) == repr(before)
 
 
-JUNK: list[Any] = [None, True, -1.5, "", HALF, [], {}, [[]], [{}], {"type": []}, {"role": {}}, {"id": [1]}, 10**30]
+JUNK: list[Any] = [
+    None,
+    True,
+    -1.5,
+    "",
+    HALF,
+    [],
+    {},
+    [[]],
+    [{}],
+    {"type": []},
+    {"role": {}},
+    {"id": [1]},
+    {1: 2},
+    10**30,
+]
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -278,6 +296,64 @@ def test_nothing_is_raised_for_a_request_with_anything_in_it(target: str) -> Non
                 _replace(messages, draw.choice(places), draw.choice(JUNK))
         for problem in check(target, messages):
             assert problem.code in CODES
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_history_with_anything_in_it_is_refused_or_rendered(target: str) -> None:
+    rows = [*ROWS[:1], ("assistant_message", {"parts": [{"type": "text", "content": "a"}]}), ROWS[0], *ROWS]
+    valid = render(log_of(*rows), target).messages + RICH.get(target, [])
+    draw = random.Random(target)
+    rendered = 0
+    for _ in range(300):
+        messages = copy.deepcopy(valid)
+        for _ in range(draw.randint(1, 2)):
+            place = draw.choice(list(paths(messages)))
+            if draw.random() < CUT_OUT:
+                without(*place)(messages)
+            else:
+                _replace(messages, place, draw.choice(JUNK))
+        with suppress(InvalidEvent):
+            log = Log.seed(target, messages)
+            for other in TARGETS:
+                made = render(log, other, waiting="placeholder")
+                check(other, made.messages, system=made.system)
+            rendered += 1
+    assert rendered
+
+
+CUT_OUT = 0.3
+SERVED = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+RICH: dict[str, list[Any]] = {
+    "anthropic": [
+        {"role": "user", "content": [image(), TEXT | {"cache_control": {"type": "ephemeral"}}]},
+        {
+            "role": "assistant",
+            "content": [SERVED, {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}],
+        },
+    ],
+    "bedrock": [
+        {"role": "assistant", "content": [THOUGHT, {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]},
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "t", "content": [{"json": {}}], "status": "error"}}, PDF],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("target", ["anthropic", "bedrock"])
+def test_what_is_nested_without_end_is_refused_by_name(target: str) -> None:
+    deep: Any = 1
+    for _ in range(5_000):
+        deep = {"a": deep}
+    block = {"type": "tool_use", "id": "a", "name": "b", "input": deep}
+    if target == "bedrock":
+        block = {"toolUse": {"toolUseId": "a", "name": "b", "input": deep}}
+    message = {"role": "assistant", "content": [block]}
+    with pytest.raises(InvalidEvent):
+        parse(target, message if target == "anthropic" else {"output": {"message": message}})
+    with pytest.raises(InvalidEvent):
+        Log.seed(target, [message])
 
 
 def _found(value: Any, path: tuple[Any, ...]) -> Any:

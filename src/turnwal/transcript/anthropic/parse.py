@@ -86,7 +86,9 @@ def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Ite
         yield "system_message", {"parts": [part_of(block) for block in system]}
     for message in messages:
         content = message.get("content")
-        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        if message.get("role") not in ("user", "assistant") or not isinstance(content, (str, list)):
+            raise ValueError("a message has a role, user or assistant, and content")
+        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             yield "tool_result", _result_data(block)
@@ -104,13 +106,15 @@ def part_of(block: Block) -> dict[str, Any]:
     """A part for a block, with the block itself where the part alone would not give it back."""
     block = without_nulls(block)
     kind = block.get("type")
+    if not isinstance(kind, str):
+        raise ValueError("a block has a type")  # noqa: TRY004 - the data is wrong, not the program
     usual: Block | None = None
     if kind in _PARTS:
         part, usual, block = _PARTS[kind](block)
     elif "tool_use_id" in block:
         part = {"type": "server_tool_call_response", "id": block["tool_use_id"], "name": kind}
     else:
-        part = {"type": str(kind)}
+        part = {"type": kind}
     if block != usual:
         part["native"] = {"provider": _NAME, "block": block}
     return part

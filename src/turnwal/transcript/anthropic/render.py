@@ -59,8 +59,9 @@ class Anthropic(Target):
         if message.kind == "system":
             notes.add("system_in_place", "it stands only at the beginning; sent as the user's", message.seq)
         kept = message.native(self.name)
-        if kept is not None and isinstance(kept.get("message"), dict):
-            return [copied(kept["message"])]
+        whole = None if kept is None else kept.get("message")
+        if _is_message(whole, "user"):
+            return [copied(whole)]
         return self._one("user", self._given(message.parts, message.seq, notes), message.seq, notes)
 
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
@@ -81,7 +82,7 @@ class Anthropic(Target):
         content = last["content"]
         if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
             return True
-        if isinstance(content, list) and content and content[-1].get("type") in _SERVER_CALLS:
+        if isinstance(content, list) and content and _kind(content[-1]) in _SERVER_CALLS:
             return True
         self._apart = True
         return False
@@ -95,7 +96,11 @@ class Anthropic(Target):
         answers = [{"role": "user", "content": results}] if results else []
         kept = message.native(self.name)
         whole = None if kept is None else kept.get("message")
-        if isinstance(whole, dict) and not _ends_in_thought(whole.get("content")) and self._unchanged(message, taken):
+        if (
+            _is_message(whole, "assistant")
+            and not _ends_in_thought(whole.get("content"))
+            and self._unchanged(message, taken)
+        ):
             return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
@@ -173,7 +178,7 @@ class Anthropic(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            if kept.get("type") not in _SEALED:
+            if not _is_thought(kept):
                 self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
                 if kind == "server_tool_call" and "input" not in kept:
                     return [{**copied(kept), "input": served_arguments(part, message.seq, notes)}]
@@ -207,6 +212,14 @@ def _is_whole(block: Wire) -> bool:
     return bool(block.get("signature")) and isinstance(block.get("thinking"), str)
 
 
+def _is_message(whole: Any, role: str) -> bool:
+    """Whether it is a message of a role, be its blocks what they may."""
+    if not isinstance(whole, dict) or whole.get("role") != role:
+        return False
+    content = whole.get("content")
+    return isinstance(content, str) or (isinstance(content, list) and all(isinstance(each, dict) for each in content))
+
+
 def _ends_in_thought(content: object) -> bool:
     return isinstance(content, list) and bool(content) and _is_thought(content[-1])
 
@@ -216,7 +229,11 @@ def _begins_in_thought(content: object) -> bool:
 
 
 def _is_thought(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in _SEALED
+    return isinstance(block, dict) and _kind(block) in _SEALED
+
+
+def _kind(block: Wire) -> str:
+    return str(block.get("type"))
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
@@ -228,7 +245,7 @@ def _source(part: Mapping[str, Any]) -> Wire | None:
         source = {"type": "url", "url": uri}
     else:
         return None
-    if media in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
+    if str(media) in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
         return {"type": "image", "source": source} if len(source.get("data", "")) <= _IMAGE_CHARS_MAX else None
     return {"type": "document", "source": source} if media == "application/pdf" else None
 
@@ -238,13 +255,13 @@ def _paired(message: Wire, is_last: bool, notes: Notes) -> list[Wire]:  # noqa: 
     content = message["content"]
     if message["role"] != "assistant" or not isinstance(content, list):
         return [message]
-    calls = {block.get("id") for block in content if block["type"] in _SERVER_CALLS}
-    found = {block.get("tool_use_id") for block in content if "tool_use_id" in block}
+    calls = {str(block.get("id")) for block in content if _kind(block) in _SERVER_CALLS}
+    found = {str(block["tool_use_id"]) for block in content if "tool_use_id" in block}
     kept = [
         block
         for block in content
-        if (block["type"] not in _SERVER_CALLS or is_last or block.get("id") in found)
-        and ("tool_use_id" not in block or block["tool_use_id"] in calls)
+        if (_kind(block) not in _SERVER_CALLS or is_last or str(block.get("id")) in found)
+        and ("tool_use_id" not in block or str(block["tool_use_id"]) in calls)
     ]
     if len(kept) == len(content):
         return [message]
@@ -257,5 +274,5 @@ def _trim(message: Wire) -> None:
     content = message["content"]
     if isinstance(content, str):
         message["content"] = content.rstrip()
-    elif content[-1].get("type") == "text":
+    elif content and isinstance(content[-1].get("text"), str):
         content[-1]["text"] = content[-1]["text"].rstrip()

@@ -206,7 +206,8 @@ def _held(message: object, kind: str) -> list[tuple[int, _Dict]]:
 
 def _kind(block: object) -> str | None:
     """The one kind of content that a block holds."""
-    return str(next(iter(block))) if isinstance(block, dict) and len(block) == 1 else None
+    name = next(iter(block)) if isinstance(block, dict) and len(block) == 1 else None
+    return name if isinstance(name, str) else None
 
 
 def _dict(held: _Dict, name: str) -> _Dict:

@@ -156,7 +156,7 @@ class Bedrock(Target):
             return result
         if result.pop("status") == "error":
             notes.add("part_replaced", "words stand for the status of a result", seq)
-            result["content"].insert(0, {"text": "(error)"})
+            result["content"] = [{"text": "(error)"}, *(result.get("content") or ())]
         return result
 
     def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
@@ -287,7 +287,7 @@ def _documents(content: Iterable[Wire]) -> Iterator[Wire]:
         if isinstance(document, dict) and isinstance(document.get("name"), str):
             yield document
         elif isinstance(result, dict):
-            yield from _documents(result["content"])
+            yield from _documents(result.get("content") or ())
 
 
 def _accompany(messages: Iterable[Wire], notes: Notes) -> None:

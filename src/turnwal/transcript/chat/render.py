@@ -105,7 +105,7 @@ class Chat(Target):
         """The message that an event keeps for this target, where it can go back as it is."""
         native = message.native(self.name)
         kept = None if native is None else native.get("message")
-        if not isinstance(kept, dict) or kept.get("role") not in self.roles[message.kind]:
+        if not isinstance(kept, dict) or str(kept.get("role")) not in self.roles[message.kind]:
             return None
         content = kept.get("content")
         if content is None and message.kind != "assistant":
