@@ -394,7 +394,7 @@ CALLS = [USER, model(call("c1"), call("c2")), user(answer("c1"), answer("c2"))]
 
 PLANTED: list[tuple[str, str, list[Any]]] = [
     ("first_role", "messages[0]", [model(text("Hi")), USER]),
-    ("bad_shape", "messages[0]", [{"role": "system", "content": "a"}]),
+    ("bad_shape", "messages[0]", [{"role": "narrator", "content": "a"}]),
     ("bad_shape", "messages[1]", [USER, 7]),
     ("bad_shape", "messages[0]", [{"role": "user", "content": 7}]),
     ("bad_shape", "messages[0].content[0]", [user({"type": "of_tomorrow"})]),

@@ -127,7 +127,11 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("bad_arguments", at(1, "content", 0, input="{}")),
         ("bad_id", at(1, "content", 0, id="a b")),
         ("bad_name", at(1, "content", 0, name="")),
-        ("bad_shape", at(0, role="system")),
+        ("bad_shape", at(0, role="narrator")),
+        ("bad_shape", put({"role": "system", "content": [image()]}, 3)),
+        ("first_role", at(0, role="system")),
+        ("role_order", put({"role": "system", "content": "a"}, 4)),
+        ("role_order", lambda m: m.extend([{"role": "system", "content": "a"}, m[0]])),
         ("bad_shape", put({"type": "of_tomorrow"}, 1, "content", 0)),
         ("bad_shape", at(0, content=[{"type": "image"}])),
         ("bad_shape", at(0, content=[image(media_type="image/bmp")])),
@@ -159,7 +163,8 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("bad_arguments", at(1, "content", 0, "toolUse", input="{}")),
         ("bad_id", at(1, "content", 0, "toolUse", toolUseId="a b")),
         ("bad_name", at(1, "content", 0, "toolUse", name="a.b")),
-        ("bad_shape", at(0, role="system")),
+        ("bad_shape", at(0, role="narrator")),
+        ("first_role", at(0, role="system")),
         ("bad_shape", at(0, content=[{"text": "a", "image": {}}])),
         ("bad_shape", put(PDF, 2, "content", 2)),
         ("duplicate_id", again(1, "content", 0)),
@@ -379,3 +384,52 @@ def test_every_code_of_a_checker_is_planted(target: str) -> None:
     yielded = [found for path in sources for found in re.findall(r"Problem\(\s*([^,]*),", path.read_text("utf-8"))]
     codes = {code for found in yielded for code in re.findall(r'"(\w+)"', found)}
     assert {code for code, _ in PLANTED[target]} == codes
+
+
+TAKEN: list[tuple[str, list[Any]]] = [
+    ("anthropic", [{"role": "user", "content": "a"}, {"role": "system", "content": "be brief"}]),
+    (
+        "anthropic",
+        [
+            {"role": "user", "content": "a"},
+            {"role": "system", "content": [TEXT]},
+            {"role": "assistant", "content": [{"type": "compaction", "content": "a summary"}, TEXT]},
+            {"role": "user", "content": "b"},
+        ],
+    ),
+    ("bedrock", [{"role": "user", "content": [{"text": "a"}]}, {"role": "system", "content": [{"text": "be brief"}]}]),
+    (
+        "gemini",
+        [
+            {"role": "user", "parts": [{"inline_data": {"mime_type": "image/png", "data": "AAAA"}}, {"text": "a"}]},
+            {
+                "role": "model",
+                "parts": [{"function_call": {"name": "f", "args": {"a_b": 1}}, "thought_signature": "AAAA"}],
+            },
+            {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"output": "x_y"}}}]},
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "messages"), TAKEN, ids=[f"{at}-{each[0]}" for at, each in enumerate(TAKEN)])
+def test_what_a_provider_takes_in_another_form_is_no_problem_and_can_be_seeded(
+    target: str, messages: list[Any]
+) -> None:
+    assert check(target, messages) == []
+    made = render(Log.seed(target, messages), target).messages
+    assert check(target, made) == []
+    roles = [event.type for event in Log.seed(target, messages).events]
+    assert "system_message" in roles or roles == ["user_message", "assistant_message", "tool_result"]
+
+
+def test_names_of_gemini_in_snake_case_come_back_in_camel_case() -> None:
+    _, messages = TAKEN[-1]
+    found = render(Log.seed("gemini", messages), "gemini").messages
+    assert found[0]["parts"][0] == {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    assert found[1]["parts"][0]["functionCall"] == {"name": "f", "args": {"a_b": 1}}
+    assert found[1]["parts"][0]["thoughtSignature"] == "AAAA"
+    assert found[2]["parts"][0]["functionResponse"]["response"] == {"output": "x_y"}
+    reply = {"candidates": [{"content": messages[1], "finish_reason": "STOP"}], "model_version": "gemini-3-pro"}
+    data = parse("gemini", reply)
+    assert (data["stop"], data["model"], data["parts"][0]["type"]) == ("STOP", "gemini-3-pro", "tool_call")

@@ -1,6 +1,7 @@
 """What the Anthropic Messages API refuses.
 
-Neighbours of one role count as one message, as they do there: a user's results may stand in several.
+A model that takes system text among the messages wants it behind the user and before the assistant ("Mid-conversation
+system messages": limitations). Neighbours of one role count as one message, as they do there: a user's results may stand in several.
 
 Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision", "PDF support"; the words of its errors:
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
@@ -20,7 +21,9 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS: Final = {
     "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
-    "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}),
+    "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+    | {"compaction"},
+    "system": frozenset({"text"}),
 }
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
@@ -45,8 +48,10 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if _role(message) not in _BLOCKS:
-            yield Problem("bad_shape", where, "it is no message of the user or the assistant")
+            yield Problem("bad_shape", where, "it is no message of the user, the assistant or the system")
             continue
+        if _role(message) == "system":
+            yield from _instructed(messages, index, where)
         yield from _content(message, where, last=index == len(messages) - 1)
         following = _group(messages, index + 1)
         if _role(message) == "assistant" and not (following and _role(following[0]) == "assistant"):
@@ -82,6 +87,18 @@ def _system(system: object) -> Iterator[Problem]:
             yield Problem("bad_shape", f"system[{at}]", "it is no block of text")
         elif not text.strip():
             yield Problem("empty_message", f"system[{at}]", "its text is blank")
+
+
+def _instructed(messages: Sequence[Any], index: int, where: str) -> Iterator[Problem]:
+    """What is wrong with where system text stands among the messages."""
+    before = messages[index - 1] if index else None
+    served = any(_kind(block) in _SERVER_CALLS for block in _blocks(before)[-1:])
+    if index == 0:
+        yield Problem("first_role", where, "system text at the beginning stands beside the messages")
+    elif _role(before) != "user" and not (_role(before) == "assistant" and served):
+        yield Problem("role_order", where, "system text stands behind a message of the user")
+    if index + 1 < len(messages) and _role(messages[index + 1]) != "assistant":
+        yield Problem("role_order", where, "behind system text stands the assistant")
 
 
 def _content(message: Mapping[str, Any], where: str, *, last: bool) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ _TOLD: Final = frozenset({"type", "role", "content", "model", "id", "stop_reason
 """What the data of a message says of a response."""
 
 Block = Mapping[str, Any]
+_EVENTS: Final = {"user": "user_message", "assistant": "assistant_message", "system": "system_message"}
 _OF_EVENT: Final = frozenset({"type", "delta", "usage"})
 _Part = tuple[dict[str, Any], Block | None, Block]
 """A part, the block that it alone stands for, and the block that came."""
@@ -86,8 +87,8 @@ def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Ite
         yield "system_message", {"parts": [part_of(block) for block in system]}
     for message in messages:
         content = message.get("content")
-        if message.get("role") not in ("user", "assistant") or not isinstance(content, (str, list)):
-            raise ValueError("a message has a role, user or assistant, and content")
+        if message.get("role") not in _EVENTS or not isinstance(content, (str, list)):
+            raise ValueError("a message has a role (user, assistant, system) and content")
         blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
@@ -97,9 +98,9 @@ def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Ite
         data: dict[str, Any] = {"parts": [part_of(block) for block in blocks if block.get("type") != "tool_result"]}
         if message.get("role") == "assistant":
             data["provider"] = _NAME
-        if not results and not _is_usual(message, blocks):
+        if message["role"] == "system" or (not results and not _is_usual(message, blocks)):
             data["native"] = {"provider": _NAME, "message": dict(message)}
-        yield ("assistant_message" if message.get("role") == "assistant" else "user_message"), data
+        yield _EVENTS[message["role"]], data
 
 
 def part_of(block: Block) -> dict[str, Any]:

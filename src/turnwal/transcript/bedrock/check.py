@@ -29,6 +29,7 @@ _ANYWHERE: Final = frozenset({"text", "guardContent", "cachePoint"})
 _BLOCKS: Final = {
     "user": _ANYWHERE | {"image", "document", "video", "audio", "toolResult", "searchResult"},
     "assistant": _ANYWHERE | {"toolUse", "toolResult", "reasoningContent", "citationsContent", "image", "audio"},
+    "system": _ANYWHERE | {"toolAddition", "toolRemoval"},
 }
 
 _Dict = Mapping[str, Any]
@@ -42,10 +43,10 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if _role(message) not in _BLOCKS:
-            yield Problem("bad_shape", where, "it is no message of the user or the assistant")
+            yield Problem("bad_shape", where, "it is no message of the user, the assistant or the system")
             continue
         before = messages[index - 1] if index else None
-        if index == 0 and _role(message) == "assistant":
+        if index == 0 and _role(message) != "user":
             yield Problem("first_role", where, "the first message must be the user's")
         if index and _role(message) == _role(before):
             yield Problem("role_order", where, "the user and the assistant take turns")
