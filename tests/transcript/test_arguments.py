@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,10 +33,8 @@ def is_wrapped(target: str, arguments: str) -> bool:
 @pytest.mark.parametrize("target", sorted(TARGETS))
 @pytest.mark.parametrize("frames", [0, 100, 300])
 def test_how_deep_arguments_may_be_does_not_depend_on_the_stack(target: str, frames: int) -> None:
-    found = [
-        frames_down(frames, lambda depth=depth: is_wrapped(target, nested(depth)))
-        for depth in (NESTING_MAX, NESTING_MAX + 1, 900, 960, 10_000)
-    ]
+    depths = (NESTING_MAX, NESTING_MAX + 1, 900, 960, 10_000)
+    found = [frames_down(frames, partial(is_wrapped, target, nested(depth))) for depth in depths]
     assert found == [False, True, True, True, True]
 
 

@@ -479,7 +479,7 @@ def test_f30_what_a_model_was_cut_off_in_is_sent_as_its_text() -> None:
 
 
 @pytest.mark.parametrize(("store", "goes_back"), [(True, True), (None, True), (False, False)])
-def test_reasoning_that_is_stored_nowhere_and_not_encrypted_is_left_out(store: bool | None, goes_back: bool) -> None:  # noqa: FBT001
+def test_reasoning_that_is_stored_nowhere_and_not_encrypted_is_left_out(store: bool | None, goes_back: bool) -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     more = {} if store is None else {"store": store}
     made = rendered(user(), replied(thought, call("call_1", "fc_1"), **more), result("call_1"))

@@ -14,7 +14,6 @@ from turnwal.core.values import asking_parts, id_of
 from turnwal.transcript.plain import plain
 from turnwal.transcript.targets import package_of
 
-
 _ODD: Final = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 """What reading data of another form, or of any depth, raises."""
 

@@ -6,7 +6,8 @@ sent left out. Data stays what it is; bytes become base64, as JSON has them.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from turnwal.core.errors import InvalidEvent
@@ -41,7 +42,7 @@ def with_rest(data: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def rest_of(reply: Mapping[str, Any], told: Set[str]) -> dict[str, Any]:
+def rest_of(reply: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
     """What says something in a reply, without the fields that are told elsewhere."""
     return {name: value for name, value in without_nulls(reply).items() if name not in told}
 

@@ -1,7 +1,8 @@
 """What the Anthropic Messages API refuses.
 
 A model that takes system text among the messages wants it behind the user and before the assistant ("Mid-conversation
-system messages": limitations). Neighbours of one role count as one message, as they do there: a user's results may stand in several.
+system messages": limitations). Neighbours of one role count as one message, as they do there: a user's results may
+stand in several.
 
 Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision", "PDF support"; the words of its errors:
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in

@@ -7,8 +7,8 @@ Rules, with their sources:
 - thinking goes back as it came, with its signature, to the model that wrote it, or not at all (AN5; "Extended
   thinking"); where its text is omitted (`display: "omitted"`, the default of newer models) it is empty and the
   signature alone carries it (earendil-works/pi#6457);
-- thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot be
-  `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
+- thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot
+  be `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
 - where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
   block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
   with a bridge behind it that no log holds;
@@ -95,12 +95,9 @@ class Anthropic(Target):
         results = [self._result(asked, taken[index], notes) for index, asked in message.calls.items()]
         answers = [{"role": "user", "content": results}] if results else []
         kept = message.native(self.name)
-        whole = None if kept is None else kept.get("message")
-        if (
-            _is_message(whole, "assistant")
-            and not _ends_in_thought(whole.get("content"))
-            and self._unchanged(message, taken)
-        ):
+        whole: Any = None if kept is None else kept.get("message")
+        returns = _is_message(whole, "assistant") and not _ends_in_thought(whole["content"])
+        if returns and self._unchanged(message, taken):
             return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
