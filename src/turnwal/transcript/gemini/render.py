@@ -118,7 +118,7 @@ class Gemini(Target):
                 response, beside = self._result(asked, id, str(call["functionCall"].get("name", "")), notes)
                 results.append(response)
                 media += beside
-        if all(part.get("thought") for part in parts):
+        if all(part.get("thought") and "functionCall" not in part for part in parts):
             parts = []  # thoughts alone say nothing that can be answered (F31)
         answers = [{"role": "user", "parts": each} for each in (results, media) if each]
         return [*_one("model", parts, message.seq, notes), *answers]
@@ -130,8 +130,7 @@ class Gemini(Target):
         else:
             arguments = arguments_object(asked, seq, notes)
             block = {"functionCall": {"name": _name(asked.name, seq, notes), "args": arguments}}
-        if id:
-            block["functionCall"]["id"] = id
+        _name_again(block["functionCall"], id)
         return block
 
     def _result(self, asked: Asked, id: str, name: str, notes: Notes) -> tuple[Wire, list[Wire]]:
@@ -141,7 +140,8 @@ class Gemini(Target):
             kept = answer.native.get("block")
             if isinstance(kept, dict) and isinstance(kept.get("functionResponse"), dict):
                 block: Wire = copied(kept)
-                _name_again(block["functionResponse"], id)
+                # a response that came without an id means the first call of its name, and stays without one
+                _name_again(block["functionResponse"], id if kept["functionResponse"].get("id") else "")
                 return block, []
         texts: list[str] = []
         inside: list[Wire] = []
@@ -281,12 +281,12 @@ def _name(name: str, seq: int, notes: Notes) -> str:
     return allowed
 
 
-def _name_again(response: Wire, id: str) -> None:
-    """Give a verbatim response the id that its call has here; one that came without an id stays without."""
-    if response.get("id"):
-        response.pop("id")
-        if id:
-            response["id"] = id
+def _name_again(function: Wire, id: str) -> None:
+    """Give a call, or a response to it, the id that the call has here; an empty one is none."""
+    if id:
+        function["id"] = id
+    else:
+        function.pop("id", None)
 
 
 def _sign(messages: list[Wire], notes: Notes) -> None:

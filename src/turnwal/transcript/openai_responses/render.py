@@ -9,6 +9,8 @@ Rules, with their sources:
   provided without its required following item"; openai/openai-agents-python#3207). Items that lose their reasoning
   lose their own id ("Item 'fc_…' was provided without its required 'reasoning' item"; openclaw/openclaw#88067), and
   what cannot be without one is left out;
+- reasoning of a reply that was not stored (`store: false`) goes back with its encrypted content or not at all ("Item
+  with id 'rs_…' not found. Items are not persisted when `store` is set to false."; vercel/ai#7543);
 - encrypted content is read only by what wrote it ("The encrypted content … could not be verified", F29;
   lidge-jun/opencodex#2248); the `status` of reasoning is never taken back ("Unknown parameter: 'input[1].status'",
   BerriAI/litellm#13420, 1jehuang/jcode#1028), its `summary` is required, empty or not;
