@@ -40,7 +40,7 @@ from turnwal.core.log import Log
 from turnwal.store import postgres
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
-from turnwal.store.postgres_append import append_together
+from turnwal.store.postgres_append import append_together, insert_whole
 from turnwal.store.postgres_link import Link
 from turnwal.store.postgres_schema import SCHEMA, migrate
 from turnwal.store.protocol import Record
@@ -736,9 +736,15 @@ def test_appends_of_many_sessions_share_commits(
     assert all(seqs(store, f"s{index}") == [0, 1, 2] for index in range(16))
 
 
+@pytest.mark.parametrize("before", [0, 2], ids=["", "behind lone appends"])
 @pytest.mark.parametrize("wrong", ["stale", "refused by the server"])
-def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: PostgresStore, wrong: str) -> None:
+def test_one_bad_append_of_a_group_leaves_the_others_alone(
+    url: str, store: PostgresStore, wrong: str, before: int
+) -> None:
     writers = [Writer(store, f"s{index}") for index in range(6)]
+    store._links.close()  # the next connection is one on which the driver prepared nothing
+    for _ in range(before):
+        writers[0].write()
     schema = schema_of(url)
     if wrong == "stale":
         shared_server().execute("UPDATE turnwal_session SET epoch = epoch + 1 WHERE id = %s", b"s3", schema=schema)
@@ -757,7 +763,22 @@ def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: Post
 
     kinds = [[type(failure) for failure in failures] for _, failures in running]
     assert kinds == [[], [], [OwnershipLost if wrong == "stale" else StoreFailed], [], []]
-    assert [seqs(store, f"s{index}") for index in range(6)] == [[0], [0], [0], [], [0], [0]]
+    assert [len(seqs(store, f"s{index}")) for index in range(6)] == [before + 1, 1, 1, 0, 1, 1]
+    for writer in (*writers[:3], *writers[4:]):
+        writer.write()
+
+
+def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(url: str, store: PostgresStore) -> None:
+    writer, lines = Writer(store), [line + b"\n" for line in batch_behind(EMPTY, 2)]
+    store._links.close()
+    writer.write()
+    with store._links.take("put") as link:
+        # its id was taken behind the question whether it is
+        assert not insert_whole(link, b"s", b"s", "s", lines)
+    for _ in range(2):
+        writer.write()
+
+    assert seqs(store) == [0, 1, 2]
 
 
 # --- reading

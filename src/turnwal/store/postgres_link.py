@@ -96,8 +96,9 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     def roll_back(self) -> None:
         """End the transaction with nothing of it done."""
         self.execute("ROLLBACK")
-        # the driver deallocates everything then, ours too
+        # the driver deallocates everything then, ours too, but only where it has prepared something itself
         self._known.clear()
+        self.execute("DEALLOCATE ALL")
 
     def _answer(self, deadline: float) -> pq.abc.PGresult:
         """The answer to what was sent, to its end."""
