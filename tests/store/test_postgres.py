@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from tests.store.building import batch_behind, grow, lines_of, log_of
-from tests.store.cutting import Direction, proxy_before
+from tests.store.cutting import Direction, Proxy, proxy_before
 from tests.store.postgres_writer import Writer
 from tests.store.processes import in_child
 from tests.store.server import Server, fresh_schema, running_server, shared_server
@@ -488,61 +488,63 @@ def test_a_terminated_backend_leaves_the_outcome_unknown(url: str, store: Postgr
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_connection_cut_anywhere_in_an_append_is_never_a_success(url: str, direction: Direction, lines: int) -> None:
     """Every so many bytes of what is said to the server, and of its answer."""
-    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
-        options = url.rpartition("&")[2]
-        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
-        with closing(PostgresStore(through, lease_s=60)) as store, closing(PostgresStore(url)) as beside:
-            writer = Writer(store)
-            for _ in range(8):
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60)) as store,
+        closing(PostgresStore(url)) as beside,
+    ):
+        writer = Writer(store)
+        for _ in range(8):
+            writer.write(lines)
+        proxy.cut_after(None)
+        writer.write(lines)
+        length = proxy.passed[direction]
+        assert length > 10
+        for count in range(1, length, max(1, length // 25)):
+            head = writer.head.count
+            proxy.cut_after(count, direction)
+            with pytest.raises(StoreFailed):
                 writer.write(lines)
             proxy.cut_after(None)
-            writer.write(lines)
-            length = proxy.passed[direction]
-            assert length > 10
-            for count in range(1, length, max(1, length // 25)):
-                head = writer.head.count
-                proxy.cut_after(count, direction)
-                with pytest.raises(StoreFailed):
-                    writer.write(lines)
-                proxy.cut_after(None)
-                with pytest.raises(ClosedAfterFailure):
-                    writer.write(lines)
-                writer.claim.release()
-                writer = Writer(store, wait=5)
-                assert writer.head.count in ((head,) if direction == "up" else (head, head + lines))
-                for _ in range(8):
-                    writer.write(lines)
-            assert seqs(beside) == list(range(writer.head.count))
+            with pytest.raises(ClosedAfterFailure):
+                writer.write(lines)
+            writer.claim.release()
+            writer = Writer(store, wait=5)
+            assert writer.head.count in ((head,) if direction == "up" else (head, head + lines))
+            for _ in range(8):
+                writer.write(lines)
+        assert seqs(beside) == list(range(writer.head.count))
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_connection_cut_anywhere_in_a_put_leaves_all_or_nothing(url: str, direction: Direction) -> None:
-    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
-        options = url.rpartition("&")[2]
-        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
-        with closing(PostgresStore(through)) as store, closing(PostgresStore(url)) as beside:
-            lines = batch_behind(EMPTY, 3)
-            found = []
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url))) as store,
+        closing(PostgresStore(url)) as beside,
+    ):
+        lines = batch_behind(EMPTY, 3)
+        found = []
 
-            def warm(name: str) -> None:
-                for index in range(8):
-                    store.put(f"{name} {index}", lines)
+        def warm(name: str) -> None:
+            for index in range(8):
+                store.put(f"{name} {index}", lines)
 
-            warm("first")
+        warm("first")
+        proxy.cut_after(None)
+        store.put("measured", lines)
+        length = proxy.passed[direction]
+        for count in range(1, length, max(1, length // 40)):
+            session = f"cut {count}"
+            proxy.cut_after(count, direction)
+            with pytest.raises(StoreFailed):
+                store.put(session, lines)
             proxy.cut_after(None)
-            store.put("measured", lines)
-            length = proxy.passed[direction]
-            for count in range(1, length, max(1, length // 40)):
-                session = f"cut {count}"
-                proxy.cut_after(count, direction)
-                with pytest.raises(StoreFailed):
-                    store.put(session, lines)
-                proxy.cut_after(None)
-                found.append(beside.probe(session).exists)
-                assert not found[-1] or seqs(beside, session) == [0, 1, 2]
-                warm(session)
-            assert found == sorted(found)
-            assert found[-1] == (direction == "down")
+            found.append(beside.probe(session).exists)
+            assert not found[-1] or seqs(beside, session) == [0, 1, 2]
+            warm(session)
+        assert found == sorted(found)
+        assert found[-1] == (direction == "down")
 
 
 def test_a_server_that_is_slow_is_waited_for_only_so_long(url: str) -> None:
@@ -768,7 +770,72 @@ def test_one_bad_append_of_a_group_leaves_the_others_alone(
         writer.write()
 
 
-def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(url: str, store: PostgresStore) -> None:
+def through(proxy: Proxy, url: str) -> str:
+    """The URL of the same database behind a proxy."""
+    options = url.rpartition("&")[2]
+    return f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
+
+
+def begun(store: PostgresStore, count: int) -> list[Writer]:
+    """Owners that read nothing more before they append."""
+    writers = [Writer(store, f"s{index}") for index in range(count)]
+    for writer in writers:
+        writer.write()
+    return writers
+
+
+def in_one_group(store: PostgresStore, acts: list[Callable[[], None]]) -> list[list[StoreError]]:
+    """Have acts, each of which appends once, share a commit; what each raised."""
+    with store._group._turn:
+        running = [in_background(act) for act in acts]
+        end = time.monotonic() + 20
+        while len(store._group._waiting) < len(acts):
+            assert time.monotonic() < end
+            time.sleep(0.001)
+    store._group._wake_next()
+    for thread, _ in running:
+        thread.join(30)
+    return [failures for _, failures in running]
+
+
+def test_a_locked_row_of_one_leaves_the_others_of_its_group_alone_behind_a_slow_network(url: str) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60, timeout_s=2)) as store,
+        psycopg.connect(url) as locking,
+    ):
+        writers = begun(store, 6)
+        locking.execute("SELECT * FROM turnwal_session WHERE id = %s FOR UPDATE", (b"s3",))
+        proxy.delay_s = 0.1
+        failures = in_one_group(store, [writer.write for writer in writers])
+        proxy.delay_s = 0
+        locking.rollback()
+
+        assert [len(found) for found in failures] == [0, 0, 0, 1, 0, 0]
+        assert "statement timeout" in str(failures[3][0])
+        assert [seqs(store, f"s{index}") for index in range(6)] == [[0, 1], [0, 1], [0, 1], [0], [0, 1], [0, 1]]
+
+
+def test_a_group_that_hears_nothing_is_told_so_in_time_and_nothing_is_printed(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60, timeout_s=1)) as store,
+    ):
+        writers = begun(store, 3)
+        proxy.delay_s = 60
+        started = time.monotonic()
+        failures = in_one_group(store, [writer.write for writer in writers])
+        took = time.monotonic() - started
+        proxy.delay_s = 0
+
+        assert ["did not answer in time" in str(error) for found in failures for error in found] == [True] * 3
+        assert took < 1.9
+    assert caplog.records == []
+
+
+def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: PostgresStore) -> None:
     writer, lines = Writer(store), [line + b"\n" for line in batch_behind(EMPTY, 2)]
     store._links.close()
     writer.write()

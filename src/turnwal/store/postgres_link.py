@@ -14,9 +14,9 @@ import select
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import psycopg
 from psycopg import errors, pq
@@ -29,6 +29,9 @@ from turnwal.store.postgres_errors import TooSlow, Translated
 T = TypeVar("T")
 
 _BOUNDING_SERVER: Final = 170_000
+_SERVERS_SHARE: Final = 0.7
+"""How much of the patience the server has for a statement. The rest is for its answer to come: where it comes too late,
+whoever shares the transaction fails with the one that had to wait."""
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
 
@@ -129,9 +132,30 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
-        bounded = _bounded(gen, time.monotonic() + self.patience)
+        bounded = self._bounded(gen, time.monotonic() + self.patience)
         # older ones have no such parameter, and never pass it
         return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+
+    def _bounded(self, gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > deadline:
+                    self._give_up(gen)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    def _give_up(self, gen: Generator[Any, Any, Any]) -> NoReturn:
+        """Close the connection, so that nothing on it is waited for again, and raise `TooSlow`."""
+        slow = TooSlow("the server did not answer in time")
+        self.pgconn.finish()
+        # what waited ends here: the collector would print how it fails
+        with suppress(psycopg.Error):
+            gen.throw(slow)
+        raise slow
 
 
 class Links:
@@ -156,7 +180,7 @@ class Links:
             )
             try:
                 link.prepare_to_work(self._patience)
-                link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
+                link.execute(f"SET statement_timeout = {int(_SERVERS_SHARE * self._patience * 1000)}".encode())
                 if link.bounds_transactions:
                     # a process that is stopped in a transaction must not keep what it locked; a slow statement of
                     # one that goes on ends by its own bound before
@@ -252,19 +276,6 @@ def _setting(link: Link, name: str) -> str:
     except (errors.UndefinedObject, errors.InsufficientPrivilege):
         return ""
     return "" if row is None else str(row[0])
-
-
-def _bounded(gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
-    try:
-        wanted = next(gen)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > deadline:
-                raise TooSlow("the server did not answer in time")
-            wanted = gen.send(ready)
-    except StopIteration as end:
-        value: T = end.value
-        return value
 
 
 def _whole(seconds: float) -> int:
