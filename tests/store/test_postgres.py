@@ -346,6 +346,35 @@ def test_epochs_of_sessions_that_are_free_again_are_forgotten(store: PostgresSto
     assert not keep.owed
 
 
+def test_what_is_locked_when_it_is_given_up_costs_nobody_the_lease(url: str) -> None:
+    with (
+        closing(PostgresStore(url, lease_s=1.5, timeout_s=4)) as store,
+        closing(PostgresStore(url)) as beside,
+        psycopg.connect(url) as locking,
+    ):
+        keep = Writer(store, "keep")
+        given_up = [Writer(store, f"s{index}") for index in range(4)]
+        locking.execute("SELECT * FROM turnwal_session WHERE id <> %s AND id <> %s FOR UPDATE", (b"keep", b"s3"))
+        releasing = [in_background(writer.claim.release)[0] for writer in given_up[:3]]
+        while len(keep.claim._lease.owed) < 3:
+            time.sleep(0.01)
+        # as where its release was interrupted: behind the others, which are locked
+        store._keeper.owe(keep.claim._lease, (given_up[3].claim._number, given_up[3].claim._epoch))
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            keep.write()
+            time.sleep(0.05)
+
+        beside.claim("s3").release()
+        for thread in releasing:
+            thread.join(20)
+        assert set(keep.claim._lease.owed) == {(each.claim._number, each.claim._epoch) for each in given_up[:3]}
+        locking.rollback()
+        for index in range(3):
+            beside.claim(f"s{index}", wait=10).release()
+        keep.write()
+
+
 class Interrupt:
     """A profile function that raises what Ctrl-C would at one of the instants inside this store and its lease."""
 
