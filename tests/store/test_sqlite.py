@@ -637,6 +637,65 @@ def test_nothing_is_lost_when_files_are_deleted_between_two_processes_that_write
         assert len(stored(path, "other")) >= counts[-1]
 
 
+ALL_BESIDE = ("-wal", "-shm", "-owners")
+
+
+@pytest.mark.parametrize("finds_out", ["append", "claim", "claim of a new session", "close"])
+@pytest.mark.parametrize("appends", [5, 60])
+def test_nothing_of_a_lone_writer_is_lost_when_all_beside_the_file_is_deleted(
+    path: Path, appends: int, finds_out: str
+) -> None:
+    begun(store := SqliteStore(path), "other")
+    store.close()
+    claim, head = begun(store)
+    for _ in range(appends):
+        batch = batch_behind(head, 1)
+        claim.append(batch, head)
+        head = head_of(batch)
+    for suffix in ALL_BESIDE:
+        path.with_name(path.name + suffix).unlink()
+    if finds_out == "append":
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            claim.append(batch_behind(head, 1), head)
+    elif finds_out != "close":
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            store.claim("new" if "new" in finds_out else "other")
+    store.close()
+
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    assert len(stored(path)) >= head.count
+    again = SqliteStore(path)
+    for name in ("s", "other", "new"):
+        again.claim(name).release()
+    again.close()
+
+
+@pytest.mark.parametrize("ending", ["close", "kill"])
+@pytest.mark.parametrize("early", ["", "early"])
+def test_two_histories_are_not_mixed_when_all_beside_the_file_is_deleted(path: Path, ending: str, early: str) -> None:
+    """Without the lock file another comes in unhindered: of the two, what it wrote into the file is kept."""
+    begun(store := SqliteStore(path))
+    store.close()
+    claim, head = store.claim("s"), head_of(lines_of(log_of(3, "s")))
+    batch = batch_behind(head, 1)
+    claim.append(batch, head)
+    command = [sys.executable, "-c", OTHER, str(path), ending, early]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        said = [other.stdout.readline()] if early else []
+        for suffix in ALL_BESIDE:
+            path.with_name(path.name + suffix).unlink()
+        said.extend(other.communicate("go on\n")[0].splitlines())
+    assert said[-1].startswith("refused: ") == bool(early)
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        claim.append(batch_behind(head_of(batch), 1), head_of(batch))
+    store.close()
+
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    assert len(stored(path, "other")) == max(int(line) for line in said if line.strip().isdigit())
+    assert len(stored(path)) == (5 if early else 4)
+
+
 def test_a_writer_that_was_parted_from_its_files_keeps_others_out_until_it_finds_out(path: Path) -> None:
     store = SqliteStore(path)
     claim, head = begun(store)

@@ -97,6 +97,16 @@ class Writer:
                 raise
         return result
 
+    def check(self, action: str) -> None:
+        """Return if the path names what is open for writing, if anything is; raise `StoreFailed` otherwise."""
+        with self._mutex:
+            if self._connection is not None:
+                try:
+                    self._check_identity(action)
+                except BaseException:
+                    self._drop()
+                    raise
+
     def close(self) -> None:
         """Empty the `-wal` and close the connection; the next transaction makes another."""
         if self._pid != os.getpid():
@@ -196,13 +206,25 @@ class Writer:
     def _is_alone(self) -> bool:
         """Whether nobody but those who share what this connection has open can have written the file.
 
-        Others were kept out by the lock where its file is still in its place. A program that does not ask for it has
+        Others were kept out by the lock where its file is still in its place, or nobody has made another. A program that does not ask for it has
         written where another `-wal` holds something; an empty one is what a reader leaves.
         """
-        if self._lock is None or not self._lock.is_named:
+        if self._lock is None or not (self._lock.is_named or self._keeps_out(self._lock)):
             return False
         status = self._disk.status_of(f"{self._path}-wal")
         return status is None or status.st_size == 0 or self._found()[1] == self._identity[1]
+
+    def _keeps_out(self, gone: LifeLock) -> bool:
+        """Have a new lock in the place of one whose file was deleted, alone; False where somebody came since.
+
+        Whoever comes makes that file before it opens the database.
+        """
+        surely(gone.close)
+        try:
+            self._lock = LifeLock(f"{self._path}-owners", COMMON, new=True)
+        except StoreFailed:
+            return False
+        return self._lock.hold(COMMON)
 
     def _shut(self, connection: apsw.Connection) -> None:
         try:
