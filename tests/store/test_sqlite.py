@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -452,6 +453,71 @@ def test_a_database_that_is_replaced_keeps_what_it_has(path: Path) -> None:
     theirs.close()
     assert stored(path, "theirs") == lines_of(log_of(3, "theirs"))
     assert stored(path.with_name("moved.db"))[:4] == lines_of(log_of(3, "s"))
+
+
+def restored_in_place(path: Path, backup: Path) -> None:
+    """As `cp` does it: the file stays the same one."""
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(backup.read_bytes())
+
+
+def grown_since(store: SqliteStore, path: Path, backup: Path, *, copied: bool) -> tuple[SqliteClaim, Head]:
+    """An owner in a file that is longer than the backup, with a `-wal` of which all, or not all, is copied."""
+    claim, head = begun(store)
+    with closing(apsw.Connection(str(path))) as beside:
+        beside.execute("VACUUM INTO ?", (str(backup),))
+        for _ in range(20):
+            batch = batch_behind(head, 20)
+            claim.append(batch, head)
+            head = head_of(batch)
+            if copied or head.count < 200:
+                beside.execute("PRAGMA wal_checkpoint(TRUNCATE)").get  # noqa: B018 - fetched on purpose
+    return claim, head
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_nothing_is_written_behind_a_shorter_backup_that_was_copied_over_the_file(path: Path, *, copied: bool) -> None:
+    backup = path.with_name("backup.db")
+    store = SqliteStore(path)
+    claim, head = grown_since(store, path, backup, copied=copied)
+    restored_in_place(path, backup)
+
+    with pytest.raises(StoreFailed, match="overwritten with something shorter"):
+        claim.append(batch_behind(head, 1), head)
+    claim.release()
+    assert path.read_bytes() == backup.read_bytes()
+    if not copied:
+        for _ in range(2):
+            with pytest.raises(StoreFailed, match="does not fit to its -wal"):
+                store.claim("new")
+        assert path.read_bytes() == backup.read_bytes()
+    store.close()
+    if not copied:
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).rename(path.with_name("away" + suffix))
+        restored_in_place(path, backup)
+    store = SqliteStore(path)
+    heir = store.claim("s")
+    head = head_of(lines_of(log_of(3, "s")))
+    heir.append(batch_behind(head, 1), head)
+    store.close()
+    assert len(stored(path)) == 5
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+
+
+@pytest.mark.parametrize("finds_out", ["claim", "close"])
+def test_a_backup_that_was_copied_over_the_file_is_not_mixed_with_the_wal(path: Path, finds_out: str) -> None:
+    backup = path.with_name("backup.db")
+    store = SqliteStore(path)
+    grown_since(store, path, backup, copied=False)
+    restored_in_place(path, backup)
+
+    if finds_out == "claim":
+        with pytest.raises(StoreFailed, match="overwritten with something shorter"):
+            store.claim("other")
+    store.close()
+    assert path.read_bytes() == backup.read_bytes()
 
 
 def two_begun(store: SqliteStore) -> tuple[tuple[SqliteClaim, Head], tuple[SqliteClaim, Head]]:
