@@ -1032,6 +1032,28 @@ def test_durability_is_what_the_server_says(url: str, store: PostgresStore) -> N
         assert link.execute("SHOW synchronous_commit").fetchone() == ("on",)
 
 
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_another_isolation_by_default_fails_no_append(url: str, level: str) -> None:
+    strict = f"{url}%20-cdefault_transaction_isolation%3D{quote(level.replace(' ', chr(92) + ' '))}"
+    with psycopg.connect(strict) as beside:
+        assert beside.execute("SHOW transaction_isolation").fetchone() == (level,)
+    with closing(PostgresStore(strict, lease_s=60)) as store, psycopg.connect(url) as changing:
+        writers = begun(store, 3)
+        failures: list[list[StoreError]] = []
+
+        def append(group: list[Writer]) -> None:
+            failures.extend(in_one_group(store, [writer.write for writer in group]))
+
+        for group in (writers[:1], writers):
+            changing.execute("UPDATE turnwal_session SET owner = owner WHERE id = %s", (b"s0",))
+            thread, _ = in_background(partial(append, group))
+            wait_until_waiting()
+            changing.commit()
+            thread.join(20)
+        assert failures == [[]] * 4
+        assert [seqs(store, f"s{index}") for index in range(3)] == [[0, 1, 2], [0, 1], [0, 1]]
+
+
 def quick(url: str) -> PostgresStore:
     return PostgresStore(url, lease_s=60, timeout_s=2)
 

@@ -185,6 +185,8 @@ class Links:
                     # a process that is stopped in a transaction must not keep what it locked; a slow statement of
                     # one that goes on ends by its own bound before
                     link.execute(f"SET transaction_timeout = {int(2 * self._patience * 1000)}".encode())
+                # an append waits for whoever has the row, and then sees what that one wrote
+                link.execute("SET default_transaction_isolation = 'read committed'")
                 # a cancelled wait for a standby is told as a warning, and must not be kept from us
                 link.execute("SET client_min_messages = notice")
                 if _setting(link, "synchronous_commit") == "off":
