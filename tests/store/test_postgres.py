@@ -864,6 +864,25 @@ def test_a_group_that_hears_nothing_is_told_so_in_time_and_nothing_is_printed(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_group_whose_connection_is_cut_is_told_so_and_nothing_is_printed(
+    url: str, direction: Direction, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60)) as store,
+    ):
+        for count in (1, 60):
+            writers = begun(store, 3)
+            proxy.cut_after(count, direction)
+            failures = in_one_group(store, [writer.write for writer in writers])
+            proxy.cut_after(None)
+            assert [type(error) for found in failures for error in found] == [StoreFailed] * 3
+            for writer in writers:
+                writer.claim.release()
+    assert caplog.records == []
+
+
 def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: PostgresStore) -> None:
     writer, lines = Writer(store), [line + b"\n" for line in batch_behind(EMPTY, 2)]
     store._links.close()

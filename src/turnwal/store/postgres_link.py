@@ -96,6 +96,25 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
         pgconn.send_query_prepared(statement.name, values, statement.formats)
         return self._answer(deadline).command_tuples or 0
 
+    @contextmanager
+    def one_trip(self) -> Iterator[None]:
+        """Send what is executed in the block together; raises what failed first.
+
+        The driver would print what else it cannot end then.
+        """
+        failed: BaseException | None = None
+        try:
+            with self.pipeline():
+                try:
+                    yield
+                except BaseException as error:  # noqa: BLE001 - raised again behind the pipeline
+                    failed = error
+        except psycopg.Error:
+            if failed is None:
+                raise
+        if failed is not None:
+            raise failed
+
     def roll_back(self) -> None:
         """End the transaction with nothing of it done."""
         self.execute("ROLLBACK")
