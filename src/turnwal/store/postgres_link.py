@@ -118,9 +118,10 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     def roll_back(self) -> None:
         """End the transaction with nothing of it done."""
         self.execute("ROLLBACK")
-        # the driver deallocates everything then, ours too, but only where it has prepared something itself
-        self._known.clear()
-        self.execute("DEALLOCATE ALL")
+        # the driver may have deallocated everything by now, ours too; what it keeps is not ours to take away
+        while self._known:
+            with suppress(errors.InvalidSqlStatementName):
+                self.execute(b"DEALLOCATE " + self._known.pop(), prepare=False)
 
     def _answer(self, deadline: float) -> pq.abc.PGresult:
         """The answer to what was sent, to its end."""
