@@ -8,8 +8,10 @@ import pytest
 from turnwal.core.log import Log
 from turnwal.transcript.render import render
 
-NESTING = 500
-"""Of arguments that Python reads while its stack is not half full."""
+NESTING = 190
+"""Of arguments, near the depth from which on they are wrapped."""
+FRAMES = 700
+"""Of a caller's stack."""
 
 
 def rendered_from_within(frames: int, log: Log, target: str) -> list[dict[str, Any]]:
@@ -24,6 +26,6 @@ def test_what_was_rendered_is_handed_out_again_however_full_the_stack_is(target:
     arguments = '{"a":' * NESTING + "1" + "}" * NESTING
     log.append("assistant_message", {"parts": [{"type": "tool_call", "id": "a", "name": "n", "arguments": arguments}]})
     first = render(log, target).messages
-    again = rendered_from_within(NESTING, log, target)
+    again = rendered_from_within(FRAMES, log, target)
     assert arguments in json.dumps(first, separators=(",", ":"))
     assert json.dumps(again) == json.dumps(first)

@@ -91,7 +91,7 @@ def append_together(link: Link, group: Sequence[Pending[Leased]], subject: str) 
     The commit is sent with the rest: a process that is stopped in between would keep the rows of its sessions locked.
     """
     try:
-        with link.pipeline():
+        with link.one_trip():
             link.execute("BEGIN")
             cursors = [link.execute(*_statement(*pending.work)) for pending in group]
             link.execute("COMMIT")

@@ -12,10 +12,11 @@ import os
 import re
 import select
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import psycopg
 from psycopg import errors, pq
@@ -28,6 +29,9 @@ from turnwal.store.postgres_errors import TooSlow, Translated, failure
 T = TypeVar("T")
 
 _BOUNDING_SERVER: Final = 170_000
+_SERVERS_SHARE: Final = 0.7
+"""How much of the patience the server has for a statement. The rest is for its answer to come: where it comes too late,
+whoever shares the transaction fails with the one that had to wait."""
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
 
@@ -92,11 +96,32 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
         pgconn.send_query_prepared(statement.name, values, statement.formats)
         return self._answer(deadline).command_tuples or 0
 
+    @contextmanager
+    def one_trip(self) -> Iterator[None]:
+        """Send what is executed in the block together; raises what failed first.
+
+        The driver would print what else it cannot end then.
+        """
+        failed: BaseException | None = None
+        try:
+            with self.pipeline():
+                try:
+                    yield
+                except BaseException as error:  # noqa: BLE001 - raised again behind the pipeline
+                    failed = error
+        except psycopg.Error:
+            if failed is None:
+                raise
+        if failed is not None:
+            raise failed
+
     def roll_back(self) -> None:
         """End the transaction with nothing of it done."""
         self.execute("ROLLBACK")
-        # the driver deallocates everything then, ours too
-        self._known.clear()
+        # the driver may have deallocated everything by now, ours too; what it keeps is not ours to take away
+        while self._known:
+            with suppress(errors.InvalidSqlStatementName):
+                self.execute(b"DEALLOCATE " + self._known.pop(), prepare=False)
 
     def _answer(self, deadline: float) -> pq.abc.PGresult:
         """The answer to what was sent, to its end."""
@@ -127,9 +152,30 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
-        bounded = _bounded(gen, time.monotonic() + self.patience)
+        bounded = self._bounded(gen, time.monotonic() + self.patience)
         # older ones have no such parameter, and never pass it
         return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+
+    def _bounded(self, gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > deadline:
+                    self._give_up(gen)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    def _give_up(self, gen: Generator[Any, Any, Any]) -> NoReturn:
+        """Close the connection, so that nothing on it is waited for again, and raise `TooSlow`."""
+        slow = TooSlow("the server did not answer in time")
+        self.pgconn.finish()
+        # what waited ends here: the collector would print how it fails
+        with suppress(psycopg.Error):
+            gen.throw(slow)
+        raise slow
 
 
 class Links:
@@ -154,11 +200,13 @@ class Links:
             )
             try:
                 link.prepare_to_work(self._patience)
-                link.execute(f"SET statement_timeout = {int(self._patience * 1000)}".encode())
+                link.execute(f"SET statement_timeout = {int(_SERVERS_SHARE * self._patience * 1000)}".encode())
                 if link.bounds_transactions:
                     # a process that is stopped in a transaction must not keep what it locked; a slow statement of
                     # one that goes on ends by its own bound before
                     link.execute(f"SET transaction_timeout = {int(2 * self._patience * 1000)}".encode())
+                # an append waits for whoever has the row, and then sees what that one wrote
+                link.execute("SET default_transaction_isolation = 'read committed'")
                 # a cancelled wait for a standby is told as a warning, and must not be kept from us
                 link.execute("SET client_min_messages = notice")
                 if _setting(link, "synchronous_commit") == "off":
@@ -281,19 +329,6 @@ def _setting(link: Link, name: str) -> str:
     except (errors.UndefinedObject, errors.InsufficientPrivilege):
         return ""
     return "" if row is None else str(row[0])
-
-
-def _bounded(gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
-    try:
-        wanted = next(gen)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > deadline:
-                raise TooSlow("the server did not answer in time")
-            wanted = gen.send(ready)
-    except StopIteration as end:
-        value: T = end.value
-        return value
 
 
 def _whole(seconds: float) -> int:

@@ -142,6 +142,29 @@ def connect_to_read(path: str) -> apsw.Connection | None:
     return connection
 
 
+def check_whole(path: str) -> None:
+    """Return if a file that was overwritten, together with its `-wal`, is a database all the same.
+
+    Raises `StoreFailed` otherwise. Nothing is written.
+    """
+    reader = connect_to_read(path)
+    with Translated("open", path):
+        try:
+            fits = reader is not None and _value(reader, "PRAGMA integrity_check(1)") == "ok"
+        except apsw.CorruptError:
+            fits = False
+        finally:
+            if reader is not None:
+                reader.close()
+    if not fits:
+        raise StoreFailed(
+            "another file was copied over it while it was open, and does not fit to its -wal",
+            action="open",
+            subject=path,
+            hint="end every process that has it open, move its -wal and -shm away, then restore the backup once more",
+        )
+
+
 def _is_made(path: str, disk: Disk) -> bool:
     """Whether there is a file. Raises `StoreUnsupported` for what is no regular file, or one with a second name."""
     status = disk.status_of(path)
