@@ -12,6 +12,7 @@ CODES: Final = {
     "damage": "bytes of the log are no record",
     "dangling_call": "a call of a closed turn, or outside any turn, has no result",
     "dispatch_without_request": "a call was dispatched that no message asked for by the end of its turn",
+    "doubtful_call": "a call waits or was granted, and its dispatch or its answer may be among lost bytes",
     "duplicate_call": "a message repeats a call that was asked for before",
     "duplicate_result": "a call that has a result got another",
     "nested_turn": "a turn started while another of its run was open",

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal, get_args
 
+from turnwal.core import calls
 from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
+from turnwal.core.recovery import answer, void
 from turnwal.session.body import Outcome, Told, execute, execute_async, not_kept, said, tell
 from turnwal.session.handle import Handle
 from turnwal.session.tools import Parts, Ready, Tools, is_async, parts_of, prepare
@@ -55,7 +57,8 @@ class Repetition(Handle):
     ) -> Event:
         """Record durably what was learnt about the call since: `happened`, `did_not_happen` or `unknown`.
 
-        `evidence` is any JSON value, `by` says who found out. Refused for a call without a result.
+        `evidence` is any JSON value, `by` says who found out. Refused for a call without a result, unless that may be
+        lost. Then `did_not_happen` lets a call that waits be decided and run, and the other two close it.
         """
         return self._session.durably(self._note_settled, outcome, evidence, by, parts)
 
@@ -71,11 +74,23 @@ class Repetition(Handle):
             if outcome not in get_args(OutcomeWord):
                 raise self._refusal(f"{outcome!r} is no outcome", f"say one of: {', '.join(get_args(OutcomeWord))}")
             # of a call that is not open, its result may be what is lost
-            if not self.answered and not (self._found.doubtful and self._state is None):
+            state = self._state
+            if not self.answered and (not self.doubtful or (state is not None and self._handed_out)):
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
+            if state is not None and outcome != "did_not_happen":
+                self._session.check("tool_outcome", data, run=self.run_name)
+                self._note_closed(state)
             return self._session.note("tool_outcome", data, run=self.run_name)
+
+    def _note_closed(self, state: calls.Call) -> None:
+        """Answer a call that may have run in what is lost, as recovery answers one that was open across it."""
+        run = self._session.scan.run(self.run_name)
+        repairs = [answer(self._session.scan, run, state.turn or run.outside, state, interrupted=False)]
+        repairs += [void(run, state)] if state.question == "pending" else []
+        for repair in repairs:
+            self._session.note(repair.type, repair.data, run=repair.run, redact=False)
 
     def _prepare_again(self, tools: Tools) -> Ready:
         self._check_repeatable()
