@@ -283,3 +283,101 @@ def test_a_call_of_a_sub_agent_keeps_its_doubt(sessions: Sessions, tmp_path: Pat
     with sessions.session("s") as session, session.turn(resumes=key), pytest.raises(Refused, match=LOST):
         session.call(key).run(till)
     assert till.paid == 1
+
+
+# --- calls that have their answer
+
+
+def lost_and_settled(sessions: Sessions, outcome: Any = "did_not_happen") -> None:
+    """Call 4.0 was dispatched when its process died; somebody looked."""
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    step.assistant(reply(asks("pay", order=7)))[0].dispatch()
+    die(session)
+    with sessions.session("s") as session:
+        session.call("4.0").settle(outcome, by="ada")
+
+
+def retry_and_die(sessions: Sessions, till: Till, **options: Any) -> None:
+    session = sessions.session("s").open()
+    session.open_turn("again", **options)
+    assert session.call("4.0").retry(till).data["outcome"] == "happened"
+    session.append("x.note", {})
+    session.flush()
+    die(session)
+
+
+@pytest.mark.parametrize("lose", [lose_to_nuls, lose_a_line])
+@pytest.mark.parametrize("mark", [b'"attempt":2', b"again"])
+def test_f18_a_call_that_was_repeated_in_what_is_lost_is_not_repeated_again(
+    sessions: Sessions, tmp_path: Path, till: Till, lose: Callable[[Path, bytes], bool], mark: bytes
+) -> None:
+    lost_and_settled(sessions)
+    retry_and_die(sessions, till)
+    accept = lose(tmp_path / "s.jsonl", mark)
+    sessions.session("s", accept_loss=accept).open().close()
+
+    for accept_loss in (False, True):
+        with sessions.session("s", accept_loss=accept_loss) as session:
+            call = session.call("4.0")
+            assert call.doubtful
+            for word in (None, "unknown"):
+                if word is not None:
+                    call.settle("unknown", by="ada")
+                with pytest.raises(Refused, match=LOST):
+                    call.retry(till)
+    assert till.paid == 1
+    with sessions.session("s") as session:
+        session.call("4.0").settle("did_not_happen", by="ada")
+    with sessions.session("s") as session:
+        assert session.call("4.0").retry(till).data["outcome"] == "happened"
+    assert till.paid == 2
+
+
+def tear(path: Path, mark: bytes) -> None:
+    """The log ends in the middle of a line."""
+    data = path.read_bytes()
+    start = sum(len(line) + 1 for line in data.split(b"\n")[: hit(path, mark)])
+    path.write_bytes(data[: start + 40])
+
+
+@pytest.mark.parametrize(("dispatch", "doubtful"), [("durable", False), ("none", True)])
+def test_a_torn_attempt_is_a_doubt_where_dispatches_are_not_declared_durable(
+    sessions: Sessions, tmp_path: Path, till: Till, dispatch: str, *, doubtful: bool
+) -> None:
+    lost_and_settled(sessions)
+    retry_and_die(sessions, till, dispatch=dispatch)
+    tear(tmp_path / "s.jsonl", b'"attempt":2')
+    with sessions.session("s") as session:
+        assert session.call("4.0").doubtful is doubtful
+
+
+def test_a_call_that_was_answered_behind_the_damage_is_repeated_as_ever(
+    sessions: Sessions, tmp_path: Path, till: Till
+) -> None:
+    """That its dispatch may be lost is what made its outcome unknown; nothing else can be."""
+    session = sessions.session("s").open()
+    step = session.open_turn("go").step().begin()
+    step.assistant(reply(asks("pay", order=7)))[0].dispatch()
+    die(session)
+    nul_from(tmp_path / "s.jsonl", b'"key":"')
+    with sessions.session("s") as session:
+        assert session.recovered is not None
+        assert [repair.rule for repair in session.recovered.lost_calls()] == [2]
+        assert session.call("4.0").retry(till).data["outcome"] == "happened"
+
+
+def test_a_call_in_doubt_by_the_log_is_not_run_though_no_boundary_says_so(
+    sessions: Sessions, tmp_path: Path, till: Till
+) -> None:
+    path = without_the_doubt(sessions, tmp_path, till)
+    old = Sessions(FileStore(path.parent))
+    with old.session("s") as session:
+        (call,) = session.granted()
+        assert call.doubtful
+        with session.turn(resumes="4.0"), pytest.raises(Refused, match=LOST):
+            call.run(till)
+        call.settle("did_not_happen", by="ada")
+        with session.turn(resumes="4.0"):
+            call.run(till)
+    assert till.paid == 2

@@ -128,7 +128,7 @@ class Handle:
         so these prove that the call was not dispatched there.
         """
         state = self._state
-        if state is not None and state.doubt:
+        if self._found.hidden or (state is not None and state.doubt):
             return True
         proven = state is not None and (state.granted or state.question == "pending")
         return self._found.doubtful and not proven
