@@ -126,3 +126,15 @@ def test_a_dispatch_of_a_call_in_doubt_is_unknown_like_any_other() -> None:
     log = log_of(*MAY_RUN, damage("nul"), NEXT, dispatch("a", "2.0"))
 
     assert [repair.rule for repair in plan(log).lost_calls()] == [1]
+
+
+def test_an_attempt_outside_any_turn_is_told_until_its_outcome_comes() -> None:
+    log = log_of(ask("a"), dispatch("a", "0.0"), result("a", "0.0"), dispatch("a", "0.0", attempt=2))
+    assert not plan(log)
+    (finding,) = [finding for finding in plan(log).findings if finding.code == "dangling_attempt"]
+    assert finding.seqs == (3,)
+    assert "attempt 2 of call 0.0" in finding.message
+
+    extend(log, [NEXT, note("tool_outcome", "a", "0.0", attempt=2, outcome="happened")])
+
+    assert "dangling_attempt" not in {finding.code for finding in plan(log).findings}

@@ -49,7 +49,7 @@ def tool_outcome(scan: State, event: Event, run: Run) -> None:
             call.doubt = False
     if number < RETRY_FROM:
         return
-    for turn in reversed(run.turns or [run.outside]):
+    for turn in (*reversed(run.turns), run.outside):
         for at, attempt in turn.attempts.items():
             if attempt.number == number and (attempt.key == key if key is not None else attempt.id == id):
                 scan.about = attempt.key

@@ -212,6 +212,9 @@ def final_findings(scan: State) -> list[Finding]:
             note_doubt(findings, call)
     for run in scan.runs.values():
         note_partial(findings, run)
+        for attempt in run.outside.attempts.values():
+            message = f"attempt {attempt.number} of call {keys.text(attempt.key)} outside any turn has no outcome"
+            findings.add("dangling_attempt", (attempt.seq,), message)
         for call in run.outside.calls.values():
             if not call.stays:
                 note_dangling(findings, call, "outside any turn")

@@ -1,19 +1,17 @@
 """What may be done about a call whose answer was lost: repeat it, or record what was learnt."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal, get_args
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Literal, get_args
 
 from turnwal.core import calls
 from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import answer, void
+from turnwal.session.attempt import Attempt
 from turnwal.session.body import Outcome, Told, execute, execute_async, not_kept, said, tell
 from turnwal.session.handle import Handle
 from turnwal.session.tools import Parts, Ready, Tools, is_async, parts_of, prepare
-
-if TYPE_CHECKING:
-    from turnwal.session.turn import Turn
 
 OutcomeWord = Literal["happened", "did_not_happen", "unknown"]
 
@@ -25,13 +23,13 @@ class Repetition(Handle):
         """Run the call again with the same idempotency key, as its next attempt; returns the `tool_outcome`.
 
         Only for a call whose result stands in for a lost one and that is not known to have happened. Runs in the open
-        turn of its run, else in a turn of its own.
+        turn of its run, else in a turn of its own, which attempts of other calls share that run at the same time.
         """
         ready = self._prepare_again(tools)
         if is_async(ready.function):
             raise self._refusal("its tool is asynchronous", "await `call.aretry`")
-        with self._alone(), self._own_turn():
-            number = self._session.durably(self._note_attempt, ready)
+        with self._alone(), self._attempt() as attempt:
+            number = self._session.durably(self._note_attempt, attempt, ready)
             try:
                 outcome = execute(ready, self)
             except BaseException:
@@ -43,8 +41,8 @@ class Repetition(Handle):
         """As `retry`, for tools of both kinds, without stopping the event loop."""
         ready = self._prepare_again(tools)
         with self._alone():
-            async with self._own_turn():
-                number = await self._session.adurably(self._note_attempt, ready)
+            async with self._attempt() as attempt:
+                number = await self._session.adurably(self._note_attempt, attempt, ready)
                 try:
                     outcome = await execute_async(ready, self)
                 except BaseException:
@@ -100,10 +98,9 @@ class Repetition(Handle):
             raise self._refusal(ready, "pass the tool that the call names")
         return ready
 
-    def _own_turn(self) -> "Turn | nullcontext[None]":
-        if self._session.has_open_turn(self.run_name):
-            return nullcontext()
-        return self._session.turn(resumes=self.call_key, run=self.run_name)
+    def _attempt(self) -> Attempt:
+        call: Any = self
+        return Attempt(self._session, self.run_name, lambda: self._session.turn(resumes=call))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -117,8 +114,9 @@ class Repetition(Handle):
                 block.enter_context(self.running())
             yield
 
-    def _note_attempt(self, ready: Ready) -> int:
+    def _note_attempt(self, attempt: Attempt, ready: Ready) -> int:
         with self._session.order:
+            attempt.enter_turn()
             number = max(self._found.attempts, 1) + 1
             data = self._named() | {"attempt": number, "arguments": self.arguments or "{}", "key": self.key}
             self._session.note("tool_call", data | ready.hints.recorded(), run=self.run_name)
