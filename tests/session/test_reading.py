@@ -196,6 +196,33 @@ def test_f18_a_call_whose_result_is_lost_is_settled(tmp_path: Path) -> None:
             session.call("3.7")
 
 
+def test_f18_a_call_whose_result_is_lost_is_repeated_once_somebody_knows(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 14)
+    ran: list[int] = []
+    tools = {"loses": lambda: ran.append(1)}
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused, match="what is lost"):
+            session.call("12.0").retry(tools)
+        session.call("12.0").settle("did_not_happen", by="ada")
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert call.retry(tools).data["outcome"] == "happened"
+        with pytest.raises(Refused, match="known to have happened"):
+            call.retry(tools)
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused, match="known to have happened"):
+            session.call("12.0").retry(tools)
+        # a call that is open gets its result
+        with session.turn(user="on") as turn, turn.step() as step:
+            (fresh,) = step.assistant(reply(asks("loses")))
+            with pytest.raises(Refused, match="no result yet"):
+                fresh.retry(tools)
+        with pytest.raises(Refused, match="no result yet"):
+            session.call("20.0").retry(tools)
+    assert ran == [1]
+
+
 def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
     view = with_old_damage(tmp_path).inspect("s")
     assert not view.plan

@@ -22,7 +22,8 @@ class Repetition(Handle):
     def retry(self, tools: Tools) -> Event:
         """Run the call again with the same idempotency key, as its next attempt; returns the `tool_outcome`.
 
-        Only for a call whose result stands in for a lost one and that is not known to have happened. Runs in the open
+        Only for a call whose result stands in for a lost one and that is not known to have happened, or whose result is
+        itself among lost bytes and that is known not to have happened. Runs in the open
         turn of its run, else in a turn of its own, which attempts of other calls share that run at the same time.
         """
         ready = self._prepare_again(tools)
@@ -145,12 +146,15 @@ class Repetition(Handle):
 
     def _check_repeatable(self) -> None:
         self._session.check_open()
-        if not self.answered:
-            raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
-        if not self.repeatable:
-            raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
+        if not self.answered:
+            if self._state is None:
+                self._check_sure()  # its result may be what is lost
+            if self._state is not None or self._found.learnt != "did_not_happen":
+                raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
+        elif not self.repeatable:
+            raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         self._check_known()
         if self._question in ("pending", "denied", "void") and self._found.learnt != "did_not_happen":
             hint = "only a granted call may run; a person who settles it as `did_not_happen` lets it be repeated"
