@@ -312,6 +312,40 @@ def test_f18_a_seq_that_a_changed_byte_made_another_hides_no_event(tmp_path: Pat
     assert heard == read
 
 
+@pytest.mark.parametrize("copied", [9, 14, -1])
+def test_f18_a_copy_of_a_later_line_in_an_old_place_hides_no_event(tmp_path: Path, copied: int) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(4):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                step.assistant(reply(says("ok")))
+    path = tmp_path / "s.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[5] = lines[copied]
+    path.write_bytes(b"".join(lines))
+
+    with sessions.session("s", accept_loss=True) as session:
+        assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 5]
+
+
+def test_f18_the_newest_line_is_certain_though_the_one_before_it_is_lost(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s", accept_loss=True) as session:
+        with session.turn(user="go"):
+            pass
+        session.append("x.note", {"n": 1})
+        session.append("x.note", {"n": 2})
+        session.append("x.note", {"n": 3})
+        session.flush()
+        path = tmp_path / "s.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        # of the two lines before the head nothing is readable, or has a seq that would hide it
+        lines[-2] = lines[-2].replace(b'"seq":5,', b'"seq":6,').replace(b'"n":2', b'"n":9')
+        lines[-3] = b"x" * (len(lines[-3]) - 1) + b"\n"
+        path.write_bytes(b"".join(lines))
+        assert [event.data.get("n") for event in session][-1] == 3
+
+
 def test_f18_lines_that_nothing_confirms_count_as_far_as_they_fit(tmp_path: Path) -> None:
     sessions = Sessions(FileStore(tmp_path))
     with sessions.session("s") as session:
