@@ -101,6 +101,13 @@ def note_dangling(findings: Findings, call: Call, where: str) -> None:
         findings.add("dangling_call", (call.asked_at,), f"call {keys.text(call.key)} {where} was not seen dispatched")
 
 
+def note_doubt(findings: Findings, call: Call) -> None:
+    """Note a call that may run in a later turn although it may have run."""
+    state = "waits" if call.waiting is not None else "was granted"
+    message = f"call {keys.text(call.key)} {state}, and its dispatch or its answer may be among lost bytes"
+    findings.add("doubtful_call", (call.asked_at,), message)
+
+
 def note_unrequested(findings: Findings, turn: Turn, first_seq: int | None) -> None:
     """Note the dispatches of a turn that no message asked for."""
     for key, seq in turn.unrequested.items():

@@ -96,7 +96,7 @@ class Conversation:
                 self._touch(self._placed.get(key))
         elif type == "tool_outcome" and self._outcomes == "replace":
             key = _key(event)
-            if not values.is_synthetic(event.data):
+            if key in self._results and not values.is_synthetic(event.data):
                 self._late[key] = event.seq
                 self._touch(self._placed.get(key))
 
