@@ -236,11 +236,11 @@ def test_f34_a_fork_and_a_copy_keep_the_doubt(sessions: Sessions, tmp_path: Path
     assert till.paid == 1
 
 
-def without_the_doubt(sessions: Sessions, tmp_path: Path, till: Till) -> Path:
+def without_the_doubt(sessions: Sessions, tmp_path: Path, till: Till, *, grant: bool = True) -> Path:
     """A log in which a call is in doubt, were it not that boundaries do not carry that; a copy, so without the NULs."""
-    ask(sessions)
+    ask(sessions, grant=grant)
     run_and_die(sessions, till)
-    nul_from(tmp_path / "s.jsonl", b'"resumes"')
+    nul_from(tmp_path / "s.jsonl", b'"resumes"' if grant else b'"granted"')
     with sessions.session("s") as session, session.turn(user="meanwhile"):
         pass
     lines = [item.line for item in sessions.store.read("s") if isinstance(item, Record)]
@@ -261,6 +261,20 @@ def test_verify_finds_a_boundary_that_says_another_doubt_than_the_log(
     codes = [finding.code for finding in verify(PlainFile(path), "s").findings]
 
     assert codes == ["damage", "wrong_hint", "wrong_hint", "wrong_hint", "doubtful_call"]
+
+
+@pytest.mark.parametrize("grant", [False, True])
+def test_what_no_boundary_doubts_is_settled_as_unknown_all_the_same(
+    sessions: Sessions, tmp_path: Path, till: Till, *, grant: bool
+) -> None:
+    path = without_the_doubt(sessions, tmp_path, till, grant=grant)
+    with Sessions(FileStore(path.parent)).session("s") as session:
+        call = session.call("4.0")
+        assert call.doubtful
+        call.settle("happened", by="ada")
+        (answer,) = [event for event in session.events() if event.type == "tool_result"]
+    assert answer.data["metadata"]["risk"] == "tool_outcome_unknown"
+    assert "may have run" in answer.data["parts"][0]["content"]
 
 
 def test_a_call_of_a_sub_agent_keeps_its_doubt(sessions: Sessions, tmp_path: Path, till: Till) -> None:

@@ -1,5 +1,7 @@
 """Memory: what it has of a file, and what it needs of its own."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from tests.store.building import file_of, grow, head_of, lines_of, log_of, sound_lines
@@ -72,3 +74,28 @@ def test_a_head_with_another_count_is_another_head() -> None:
 def test_only_what_is_there_can_be_stolen() -> None:
     with pytest.raises(SessionNotFound):
         MemoryStore().steal("s")
+
+
+class Interrupting(list[bytes]):
+    """A list on which an interrupt comes when it has grown."""
+
+    def extend(self, more: Iterable[bytes]) -> None:
+        super().extend(more)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_within_an_append_leaves_the_batch_out_and_the_session_usable() -> None:
+    lines = lines_of(log_of())
+    store = MemoryStore()
+    claim = store.claim("s")
+    claim.append(lines[:2], EMPTY)
+    shelf = store._memory.shelves["s"]
+    kept = shelf.lines
+    shelf.lines = Interrupting(kept)
+    with pytest.raises(KeyboardInterrupt):
+        claim.append(lines[2:3], head_of(lines[:2]))
+    shelf.lines = list(shelf.lines)
+    assert sound_lines(list(store.read("s"))) == lines[:2]
+    claim.append(lines[2:], head_of(lines[:2]))
+    assert sound_lines(list(store.read("s"))) == lines
+    assert sound_lines(list(store.read("s", len(file_of(lines[:2])), after=head_of(lines[:2])))) == lines[2:]

@@ -84,7 +84,7 @@ class SilentOverwrite(SabotagedClaim):
         if self.owns and 0 < after.count < shelf.head.count and chains(lines, after):
             kept, whole = shelf.lines[: after.count], _Shelf()
             whole.take([*kept, *lines], Head(after.count + len(lines), digest(lines[-1])))
-            shelf.lines, shelf.offsets, shelf.size, shelf.head = whole.lines, whole.offsets, whole.size, whole.head
+            shelf.lines, shelf.offsets, shelf.state = whole.lines, whole.offsets, whole.state
         else:
             super().append(lines, after)
 
@@ -98,7 +98,7 @@ class DroppedOnReopen(Saboteur):
             if shelf.owner is None and len(shelf.lines) > 1:
                 kept, last = shelf.lines[:-1], _Shelf()
                 last.take(kept, Head(len(kept), digest(kept[-1])))
-                shelf.lines, shelf.offsets, shelf.size, shelf.head = last.lines, last.offsets, last.size, last.head
+                shelf.lines, shelf.offsets, shelf.state = last.lines, last.offsets, last.state
 
 
 class HalfABatch(SabotagedClaim):

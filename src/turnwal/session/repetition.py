@@ -86,6 +86,8 @@ class Repetition(Handle):
     def _note_closed(self, state: calls.Call) -> None:
         """Answer a call that may have run in what is lost, as recovery answers one that was open across it."""
         run = self._session.scan.run(self.run_name)
+        # the handle may know of the doubt alone: a boundary of an older writer does not say it
+        state.doubt = True
         repairs = [answer(self._session.scan, run, state.turn or run.outside, state, interrupted=False)]
         repairs += [void(run, state)] if state.question == "pending" else []
         for repair in repairs:

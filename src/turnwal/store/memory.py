@@ -30,21 +30,39 @@ class _Shelf:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
         self.offsets: list[int] = []
-        self.size = 0
-        self.head = EMPTY
+        self.state = (0, 0, EMPTY)
+        """How many lines are stored, of how many bytes, and their head: one value, so that no instant parts them."""
         self.owner: str | None = None
         self.epoch = 0
 
+    @property
+    def count(self) -> int:
+        """How many lines are stored."""
+        return self.state[0]
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are."""
+        return self.state[1]
+
+    @property
+    def head(self) -> Head:
+        """The head of the last."""
+        return self.state[2]
+
     def take(self, lines: Sequence[bytes], head: Head) -> None:
+        """Take a batch. An interrupt in between leaves what the next batch takes the place of: the size tells."""
+        del self.lines[self.count :], self.offsets[self.count :]
+        position = self.size
         for line in lines:
-            self.offsets.append(self.size)
-            self.size += len(line) + 1
+            self.offsets.append(position)
+            position += len(line) + 1
         self.lines.extend(lines)
-        self.head = head
+        self.state = (len(self.lines), position, head)
 
     def chunks(self, position: int) -> Iterator[bytes]:
-        index = bisect_right(self.offsets, position) - 1
-        while 0 <= index < len(self.lines):
+        index = bisect_right(self.offsets, position, hi=self.count) - 1
+        while 0 <= index < self.count:
             yield (self.lines[index] + b"\n")[max(position - self.offsets[index], 0) :]
             index += 1
 
@@ -170,7 +188,7 @@ class MemoryStore:
     def newest(self, session: str) -> Iterator[Record | None]:
         """Yield the lines from the newest to the oldest; see `Store.newest`."""
         shelf = self._shelf(session, "read")
-        for index in range(len(shelf.lines) - 1, -1, -1):
+        for index in range(shelf.count - 1, -1, -1):
             try:
                 yield Record(shelf.offsets[index], shelf.lines[index], read(shelf.lines[index]))
             except Unreadable:
@@ -182,7 +200,7 @@ class MemoryStore:
         shelf = self._memory.shelves.get(session)
         if shelf is None:
             return Presence(exists=False, empty=False, owner=None)
-        return Presence(exists=True, empty=not shelf.lines, owner=shelf.owner)
+        return Presence(exists=True, empty=not shelf.count, owner=shelf.owner)
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
