@@ -36,6 +36,8 @@ class OpenCall:
     """By the rules of recovery; None for a call that waits."""
     because: tuple[str, ...]
     """The records that show it, then the rule: `line 12: asked for`, `line 14: bash_progress …`."""
+    place: str
+    """Where it was asked for."""
     arguments: str | None = None
     """What it was to do, as JSON text."""
     run: str = "main"

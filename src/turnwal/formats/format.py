@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from turnwal.formats.diagnosis import OnResume
+from turnwal.formats.diagnosis import Diagnosis, OnResume
 from turnwal.formats.items import Item
 
 Depth = Literal["calls", "whole"]
@@ -70,8 +70,10 @@ class Format:
     """The sessions in a path that was recognised; None where the path is one session."""
     part_of: Callable[[Path], bool] | None = None
     """Whether a path is a part of a session that is found under another path."""
-    repair: Callable[[Found, Path], None] | None = None
-    """Write a repaired copy to a path that does not exist yet; None where that cannot be done."""
+    repair: Callable[[Found, Diagnosis, Path], None] | None = None
+    """Write a repaired copy to a path that does not exist yet, answering what the diagnosis has open but for what waits;
+    None where that cannot be done.
+    """
     unique_ids: bool = False
     """An id names one call of the whole session, so that the order of records does not matter to the pairing."""
     places: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turnwal.core.calls import Call, Turn
-from turnwal.core.rules import RULES, judge
+from turnwal.core.rules import RULES, Risk, judge
 from turnwal.core.state import State
 from turnwal.core.values import arguments_of, asking_parts, id_of, is_synthetic, name_of
 from turnwal.formats.diagnosis import Diagnosis, OnResume, OpenCall, Verdict
@@ -41,6 +41,7 @@ class _Asked(Struct, eq=False):
     run: str
     evidence: Evidence
     because: list[str]
+    place: str
     index: int
     """Which call of the session it is."""
 
@@ -110,9 +111,8 @@ class _Weigher:
         if same and id and any(call.name == name and call.arguments == arguments for call in same):
             return  # recorded again, as a rewritten message is
         because = [f"{said.place}: asked for{'' if whole else ' by a message that never completed'}"]
-        call = _Asked(
-            id, name, arguments, part.get("format") == "text", said.run, "requested", because, index=self._calls
-        )
+        free = part.get("format") == "text"
+        call = _Asked(id, name, arguments, free, said.run, "requested", because, said.place, index=self._calls)
         self._calls += 1
         self._open.setdefault(id, []).append(call)
 
@@ -208,9 +208,7 @@ class _Weigher:
     def _judged(self, asked: _Asked) -> OpenCall:
         """The call with its risk, by the rules of recovery over what the records show."""
         if asked.evidence == "waiting":
-            return OpenCall(
-                asked.id, asked.name, asked.evidence, None, tuple(asked.because), asked.arguments, asked.run
-            )
+            return _told(asked, None, asked.because)
         turn = Turn(seq=0, number=None, dispatch="durable" if self._about.durable else "none")
         call = Call(key=0, id=asked.id, name=asked.name, arguments=asked.arguments, free_text=asked.free_text)
         call.asked, call.asked_at = True, 1
@@ -221,5 +219,17 @@ class _Weigher:
             state.lost_after = state.lost_seq = 3
         verdict = judge(state, turn, call, strict=True)
         sentence = next(rule.sentence for rule in RULES if rule.number == verdict.rule)
-        because = (*asked.because, sentence)
-        return OpenCall(asked.id, asked.name, asked.evidence, verdict.risk, because, asked.arguments, asked.run)
+        return _told(asked, verdict.risk, [*asked.because, sentence])
+
+
+def _told(asked: _Asked, risk: Risk | None, because: list[str]) -> OpenCall:
+    return OpenCall(
+        id=asked.id,
+        name=asked.name,
+        evidence=asked.evidence,
+        risk=risk,
+        because=tuple(because),
+        place=asked.place,
+        arguments=asked.arguments,
+        run=asked.run,
+    )
