@@ -71,7 +71,7 @@ class Format:
     part_of: Callable[[Path], bool] | None = None
     """Whether a path is a part of a session that is found under another path."""
     repair: Callable[[Found, Diagnosis, Path], None] | None = None
-    """Write a repaired copy to a path that does not exist yet, answering what the diagnosis has open but for what waits;
+    """Write a repaired copy to a path that is not there yet, answering what the diagnosis has open and does not wait;
     None where that cannot be done.
     """
     unique_ids: bool = False
