@@ -1,12 +1,14 @@
 """Examining sessions: one diagnosis for each, whatever is wrong with it."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import msgspec
 import zstandard
 
+from turnwal.core.errors import StoreFailed
 from turnwal.formats.database import DatabaseBusy
 from turnwal.formats.diagnosis import Diagnosis, Verdict
 from turnwal.formats.finding import Unread, find
@@ -24,16 +26,34 @@ def examine(paths: Iterable[Path]) -> Iterator[Diagnosis]:
 def diagnose(found: Found) -> Diagnosis:
     """What can be said of one session; a file that cannot be read is a verdict, not an error."""
     try:
-        return weigh(found, found.format.read(found, "calls"))
+        with reading_errors(found):
+            return weigh(found, found.format.read(found, "calls"))
+    except StoreFailed as error:
+        verdict: Verdict = "busy" if isinstance(error.__cause__, DatabaseBusy) else "unreadable"
+        return Diagnosis(
+            str(found.path),
+            found.format.name,
+            verdict,
+            session=found.session,
+            on_resume="unknown",
+            problem=error.message,
+        )
+
+
+@contextmanager
+def reading_errors(found: Found) -> Iterator[None]:
+    """A block in which whatever may go wrong while a session is read is `StoreFailed`, with the reason."""
+    try:
+        yield
     except DatabaseBusy as error:
-        return _failed(found, "busy", str(error))
+        raise _failed(found, str(error)) from error
     except OSError as error:
-        return _failed(found, "unreadable", error.strerror or str(error))
+        raise _failed(found, error.strerror or str(error)) from error
     except (apsw.Error, msgspec.MsgspecError, zstandard.ZstdError, Bomb) as error:
-        return _failed(found, "unreadable", f"{type(error).__name__}: {error}")
+        raise _failed(found, f"{type(error).__name__}: {error}") from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
-        # a record that is shaped like none that is known; the other sessions go on
-        return _failed(found, "unreadable", f"a record of an unknown shape ({type(error).__name__}: {error})")
+        # a record that is shaped like none that is known; other sessions go on
+        raise _failed(found, f"a record of an unknown shape ({type(error).__name__}: {error})") from error
 
 
 def unread(found: Unread) -> Diagnosis:
@@ -41,7 +61,5 @@ def unread(found: Unread) -> Diagnosis:
     return Diagnosis(str(found.path), None, found.verdict, on_resume="unknown", problem=found.problem)
 
 
-def _failed(found: Found, verdict: Verdict, problem: str) -> Diagnosis:
-    return Diagnosis(
-        str(found.path), found.format.name, verdict, session=found.session, on_resume="unknown", problem=problem
-    )
+def _failed(found: Found, message: str) -> StoreFailed:
+    return StoreFailed(message, action="read", subject=found.name, hint="`turnwal doctor` says what can be read")
