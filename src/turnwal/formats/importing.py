@@ -8,7 +8,7 @@ Promises:
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnwal.core import keys
 from turnwal.core.chain import EMPTY, after
@@ -16,9 +16,10 @@ from turnwal.core.line import make
 from turnwal.core.log import draft
 from turnwal.core.scan import Scan
 from turnwal.core.types import FORMAT
-from turnwal.core.values import asking_parts, id_of
+from turnwal.core.values import asking_parts, id_of, name_of
 from turnwal.formats.format import Found
 from turnwal.formats.items import About, Said, Sign
+from turnwal.formats.weighing import oldest_of
 
 
 def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, Any]) -> Iterator[bytes]:
@@ -30,6 +31,13 @@ def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, 
     yield from _Importer(found, time).lines(id, nonce, writer)
 
 
+class _Asked(NamedTuple):
+    """A call without a result."""
+
+    key: str
+    name: str | None
+
+
 class _Importer:
     """Where importing is."""
 
@@ -38,7 +46,7 @@ class _Importer:
         self._time = time
         self._head = EMPTY
         self._scan = Scan()
-        self._open: dict[tuple[str, str], list[str]] = {}
+        self._open: dict[tuple[str, str], list[_Asked]] = {}
         """By run and id: the keys of the calls that have no result yet, oldest first."""
         self._dispatched: set[str] = set()
         self._runs: dict[str, int] = {}
@@ -79,23 +87,25 @@ class _Importer:
             yield self._line("turn_start", data, said.run, said.time)
         data = said.data
         if said.type == "tool_result":
-            key = self._answered(said.run, id_of(data))
+            key = self._answered(said.run, data)
             data = data if key is None else {"call": key, **data}
         seq = self._head.count
         yield self._line(said.type, data, said.run, said.time)
         if said.type == "assistant_message":
             for index, part in asking_parts(data):
-                self._open.setdefault((said.run, id_of(part)), []).append(keys.text(keys.pack(seq, index)))
+                self._open.setdefault((said.run, id_of(part)), []).append(
+                    _Asked(keys.text(keys.pack(seq, index)), name_of(part))
+                )
 
-    def _answered(self, run: str, id: str) -> str | None:
+    def _answered(self, run: str, data: dict[str, Any]) -> str | None:
         """The key of the call that a result of this id answers."""
-        for name in (run, *self._runs):  # a result may stand in the file of another run
-            waiting = self._open.get((name, id))
+        for place in ((name, id_of(data)) for name in (run, *self._runs)):  # it may stand in the file of another run
+            waiting = self._open.get(place)
             if waiting:
-                key = waiting.pop(0)
+                call = waiting.pop(oldest_of(waiting, name_of(data)))
                 if not waiting:
-                    del self._open[name, id]
-                return key
+                    del self._open[place]
+                return call.key
         return None
 
     def _sign(self, sign: Sign) -> Iterator[bytes]:
@@ -103,7 +113,7 @@ class _Importer:
             waiting = self._open.get((run, sign.id))
             if not waiting:
                 continue
-            key = waiting[-1]
+            key = waiting[-1].key
             if sign.evidence == "waiting":
                 yield self._line("tool_suspended", {"call": key, "id": sign.id, "seen": sign.what}, run)
             elif key not in self._dispatched:

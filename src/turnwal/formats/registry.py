@@ -6,7 +6,12 @@ from typing import Final, cast
 from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
-FORMATS: Final = ("anthropic",)
+FORMATS: Final = (
+    "anthropic",
+    "openai_responses",
+    "openai_chat",
+    "gemini",
+)
 """Each is a module here. Those that say most about themselves come first, bare arrays of messages last."""
 
 

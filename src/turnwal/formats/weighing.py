@@ -10,8 +10,8 @@ Memory is bounded by the calls: a few bytes for an answered one.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -29,6 +29,21 @@ FAULTS_MAX: Final = 100
 _STRENGTH: Final[dict[Evidence, int]] = {"requested": 0, "dispatched": 1, "ran": 2}
 _HARMLESS: Final = frozenset({"duplicate", "raw_newline", "fused"})
 """Faults that lose nothing: all that was written can be read."""
+
+
+class Named(Protocol):
+    """A call with the name of its tool."""
+
+    @property
+    def name(self) -> str | None:
+        """The tool, where it is known."""
+        ...
+
+
+def oldest_of(calls: Sequence[Named], name: str | None) -> int:
+    """Which of several unanswered calls of one id a result answers: the oldest of its tool, else the oldest."""
+    same = (index for index, call in enumerate(calls) if name is not None and call.name == name)
+    return next(same, 0)
 
 
 class _Asked(Struct, eq=False):
@@ -123,7 +138,7 @@ class _Weigher:
         if not waiting:
             self._answer_again(id, said, invented=invented)
             return
-        call = waiting.pop(0)
+        call = waiting.pop(oldest_of(waiting, name_of(said.data)))
         if not waiting:
             del self._open[id]
         if invented:

@@ -2,20 +2,20 @@
 
 from typing import Final
 
-from turnwal.core.rules import Risk
+from turnwal.core.rules import NOT_STARTED, UNKNOWN, Risk, Verdict, text_for_model
 
 MARK: Final = "turnwal"
 """The key under which a record of a repair says that it is one, where a format has an open place."""
 
-UNKNOWN_TEXT: Final = "No outcome was recorded for this call. It may have run. Check before repeating."
-NOT_STARTED_TEXT: Final = "This call did not run: it was never handed to the tool. It is safe to make it again."
+UNKNOWN_TEXT: Final = text_for_model(Verdict(UNKNOWN, None, 9, ()), "verify_first", interrupted=False)
+NOT_STARTED_TEXT: Final = text_for_model(Verdict(NOT_STARTED, "declared", 4, ()), "safe", interrupted=False)
 
-_TEXTS: Final = (UNKNOWN_TEXT, NOT_STARTED_TEXT)
+_TEXTS: Final = frozenset({UNKNOWN_TEXT, NOT_STARTED_TEXT})
 
 
 def text_for(risk: Risk | None) -> str:
     """What the model reads in place of a result. It says neither who interrupted nor that the call failed."""
-    return NOT_STARTED_TEXT if risk == "tool_not_started" else UNKNOWN_TEXT
+    return NOT_STARTED_TEXT if risk == NOT_STARTED else UNKNOWN_TEXT
 
 
 def is_ours(text: object) -> bool:
