@@ -1,5 +1,7 @@
 PYTHON ?= python3
 VENV ?= .venv
+# Most tests wait for processes and disks, so more of them than there are cores are run at once.
+WORKERS ?= 4
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -11,7 +13,7 @@ demo: $(READY)
 	$(BIN)/turnwal demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff format --check

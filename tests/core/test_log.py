@@ -136,6 +136,12 @@ def test_a_fork_outside_the_log_is_refused_never_clamped(at: int) -> None:
         check_boundary(log_of(("user_message", {}), DURABLE, TURN_END), at)
 
 
+@pytest.mark.parametrize("at", ["x", None, 1.5, True])
+def test_a_boundary_that_is_no_number_of_events_is_refused_by_name(at: object) -> None:
+    with pytest.raises(Refused, match="is no number of events"):
+        check_boundary(log_of(("user_message", {}), DURABLE, TURN_END), at)
+
+
 def test_open_turns_are_innermost_first_and_runs_before_the_run_they_serve() -> None:
     log = log_of(
         DURABLE,

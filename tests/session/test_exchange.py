@@ -276,3 +276,35 @@ def test_f37_what_a_part_keeps_verbatim_goes_with_what_was_taken_out_of_it(sessi
             {"type": "text", "text": "***"},
             other,
         ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "gave"),
+    [
+        ("prod-claude", "claude-sonnet-4-5-20250929"),
+        ("anthropic/claude-sonnet-4-5", "claude-sonnet-4-5-20250929"),
+        ("claude-opus-4-0", "claude-opus-4-20250514"),
+    ],
+)
+def test_f29_signed_blocks_go_back_to_the_model_that_was_asked_whatever_its_reply_calls_it(
+    sessions: Sessions, asked: str, gave: str
+) -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "tool_use", "id": "t", "name": "pay"},
+    ]
+    said = {"id": "m", "type": "message", "role": "assistant", "model": gave, "stop_reason": "tool_use"}
+    with sessions.session("s") as session, session.turn(user="pay 7") as turn:
+        with turn.step() as step:
+            step.request("anthropic", model=asked)
+            step.run(
+                step.assistant({**said, "content": [blocks[0], {**blocks[1], "input": {}}]}), {"pay": lambda: "paid"}
+            )
+        with turn.step() as step:
+            again = step.request("anthropic", model=asked, check="strict")
+            assert [block["type"] for block in again["messages"][1]["content"]] == ["thinking", "tool_use"]
+            direct = session.render("anthropic", model=gave)
+            assert [block["type"] for block in direct.messages[1]["content"]] == ["thinking", "tool_use"]
+            other = session.render("anthropic", model="claude-haiku-4-5")
+            assert [block["type"] for block in other.messages[1]["content"]] == ["tool_use"]
+            step.assistant({"parts": [{"type": "text", "content": "done"}]})

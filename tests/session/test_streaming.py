@@ -231,6 +231,28 @@ def test_plain_verbs_keep_what_came_when_the_turn_is_closed(sessions: Sessions) 
     assert is_cut(message(sessions))
 
 
+def test_plain_verbs_keep_what_came_when_nothing_but_the_session_is_closed(sessions: Sessions) -> None:
+    session = sessions.session("s").open()
+    stream = session.open_turn("pay 7").step().begin().stream(Chunks(REPLIES["gemini"].chunks))
+    for _ in REPLIES["gemini"].cut:
+        next(stream)
+    session.close()
+    assert is_cut(message(sessions))
+
+
+def test_a_sub_agent_keeps_what_came_when_the_turn_that_it_serves_ends(sessions: Sessions) -> None:
+    with sessions.session("s") as session, session.turn(user="pay 7") as turn, turn.step() as step:
+        (call,) = step.assistant({"parts": [{"type": "tool_call", "id": "a", "name": "agent", "arguments": "{}"}]})
+        stream = call.sub("helper", user="go on").begin().step().begin().stream(Chunks(REPLIES["gemini"].chunks))
+        for _ in REPLIES["gemini"].cut:
+            next(stream)
+        turn.close("cancelled")
+    with sessions.session("s") as session:
+        run = call.call_key
+        (streamed,) = [event for event in session if event.run == run and event.type == "assistant_message"]
+    assert is_cut(streamed.data)
+
+
 def test_who_stops_reading_when_the_provider_has_said_its_end_has_the_whole(sessions: Sessions) -> None:
     with sessions.session("s") as session, session.turn(user="pay 7") as turn, turn.step() as step:
         for chunk in step.stream(Chunks(REPLIES["openai-chat"].chunks)):

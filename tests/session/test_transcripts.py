@@ -1,7 +1,10 @@
 """What a live session shows a model: rendered again as it grows, compacted, forked, and compared with what is sent."""
 
+import gc
 import json
+import tracemalloc
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,7 +236,8 @@ def test_f27_a_summary_that_would_be_a_lie_is_refused_with_the_seqs(sessions: Se
                 (seqs[0], results[0], "parts"),
                 (results[1], owing - 3, "parts"),
                 (owing, owing, "owed"),
-                (len(session) + 5, len(session) + 9, "nothing"),
+                (len(session) + 5, len(session) + 9, "past the last event"),
+                (0, 10**6, "past the last event"),
                 (seqs[-1], seqs[-1], "nothing"),
             ):
                 with pytest.raises(InvalidEvent, match=rf"\[{first}, {last}\].*{why}"):
@@ -348,3 +352,24 @@ def test_what_is_said_of_many_differences_is_bounded(sessions: Sessions) -> None
         with pytest.warns(TranscriptWarning) as caught:
             assert len(session.compare("openai-chat", sent)) == 20
         assert len(str(caught[0].message)) < 2_000
+
+
+def test_what_a_summary_hides_is_not_kept_for_rendering(tmp_path: Path) -> None:
+    def work(session: Session, rounds: int) -> None:
+        for number in range(rounds):
+            converse(session, "read", reply(asks("read", f"c{number}", letter=chr(97 + number))))
+            session.compact(0, len(session) - 1, "It was read.")
+            session.render("openai-chat")
+
+    tools = {"read": lambda letter: letter * 200_000}
+    with pytest.MonkeyPatch.context() as patched, turnwal.open_store(tmp_path).session("s") as session:
+        patched.setitem(TOOLS, "read", tools["read"])
+        work(session, 2)
+        tracemalloc.start()
+        try:
+            work(session, 12)
+            gc.collect()
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert held < 800_000

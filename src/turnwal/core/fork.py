@@ -13,11 +13,13 @@ from turnwal.core.line import Event
 from turnwal.core.scan import Scan
 
 
-def check_boundary(prefix: Iterable[Event], at: int) -> None:
+def check_boundary(prefix: Iterable[Event], at: object) -> None:
     """Return if a session may be forked after its first `at` events; raise `Refused` otherwise.
 
     `prefix` yields those events, or all of them. A boundary past the end is refused, never clamped.
     """
+    if not isinstance(at, int) or isinstance(at, bool):
+        raise _refusal(f"{at!r:.80} is no number of events", "say how many events the fork keeps, as an integer")
     if at < 1:
         raise _refusal(f"{at} events are no beginning of a session", "a fork keeps at least the first event")
     scan = Scan()

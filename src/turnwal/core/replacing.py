@@ -1,7 +1,7 @@
 """When a replace may stand: the rules that keep a compaction from making the surface a lie (F27).
 
 Promises: a replace that parts a call from its result, hides an owed or waiting call, cuts through an earlier replace,
-or covers nothing is refused with the seqs. The log is unchanged then.
+covers nothing, or reaches past the end of the log is refused with the seqs. The log is unchanged then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,10 +21,14 @@ def check_replace(events: Iterable[Event], type: str, data: Mapping[str, Any], r
     if type not in SURFACE:
         message = f"a {type} is not on the surface, so it replaces nothing"
         raise InvalidEvent(message, action="append", hint=f"only these replace: {', '.join(sorted(SURFACE))}")
-    first, last = range_of(data) or (0, -1)
+    first, last = _bounds(data)
     seen = Pairs(run)
+    end = -1
     for event in events:
         seen.feed(event)
+        end = event.seq
+    if last > end:
+        _refuse(first, last, f"reaches past the last event, which has seq {end}")
     covered = seen.surface.within(first, last)
     if not covered:
         _refuse(first, last, "covers nothing that is visible in its run")
@@ -43,6 +47,14 @@ def check_replace(events: Iterable[Event], type: str, data: Mapping[str, Any], r
         if (call.key in hidden or keys.seq_of(call.key) in inside) and (owed or call.waiting is not None):
             state = "waiting" if call.waiting is not None else "owed a result"
             _refuse(first, last, f"covers the call {keys.text(call.key)}, which is {state}")
+
+
+def _bounds(data: Mapping[str, Any]) -> tuple[int, int]:
+    bounds = range_of(data)
+    if bounds is None:
+        message = f"{data.get('replace')!r:.80} is no range of seqs"
+        raise InvalidEvent(message, action="append", hint="say `replace: [first_seq, last_seq]`")
+    return bounds
 
 
 def _check_same_call(seen: Pairs, first: int, last: int, data: Mapping[str, Any], covered: list[Event]) -> None:

@@ -105,6 +105,7 @@ TYPES: Final[Mapping[str, Mapping[str, _Check]]] = {
         "completes": _natural,
         "provider": _text,
         "model": _text,
+        "asked": _text,
         "response_id": _text,
         "stop": _text,
         "usage": _object,

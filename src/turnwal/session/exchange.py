@@ -188,17 +188,18 @@ class Exchange:
             self._check_open("stream")
         self._calls = []
         self._stream = Stream(self._session, self, chunks, target=target, deltas=deltas)
+        self._session.streams.append(self._stream)
         return self._stream
 
     def settle(self) -> None:
         """Record a stream that was left before its end, as far as it came."""
-        if self._stream is not None:
-            try:
-                self._stream.leave()
-            except Exception:
-                self._stream = None
-                raise
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is None or stream not in self._session.streams:
+            return
+        try:
+            stream.leave()
+        finally:
+            self._session.streams.remove(stream)
 
     # Inside
 
@@ -211,7 +212,10 @@ class Exchange:
     def note(self, data: dict[str, Any]) -> list[Call]:
         """Append a reply; returns the calls that it asks for and that are not yet answered."""
         if self._asked is not None and self._asked[0] == data.get("provider"):
-            data.setdefault("model", self._asked[1])  # Bedrock's replies do not say who wrote them
+            asked_for = self._asked[1]
+            # Bedrock's replies do not say who wrote them; of an alias, a deployment or a gateway they give another name
+            if data.setdefault("model", asked_for) != asked_for:
+                data["asked"] = asked_for
         with self._session.order:
             self._check_open("record")
             _, asked = note_reply(self._session, data, run=self.turn.run_name)

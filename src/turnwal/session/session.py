@@ -5,6 +5,7 @@ event goes through one journal.
 """
 
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -21,6 +22,7 @@ from turnwal.session.lookup import Found, find, packed_key, told_of
 from turnwal.session.owning import Owning
 from turnwal.session.reply import note_reply
 from turnwal.session.settings import Settings
+from turnwal.session.streaming import Stream
 from turnwal.session.tools import Parts, parts_of
 from turnwal.session.transcripts import Transcripts
 from turnwal.session.transfer import fork_into
@@ -43,6 +45,8 @@ class Session(Owning, Transcripts):
         self._handles: MutableMapping[int, Call] = WeakValueDictionary() if settings.redact is None else {}
         self._step_calls: dict[str, dict[int, Call]] = {}
         """By run: handles of the calls that the open step asked for."""
+        self.streams: list[Stream[Any]] = []
+        """The streams of replies that open steps have begun and not yet done with."""
         self.tools_told: set[str] = set()
         """Digests of the lists of tools that this process recorded whole."""
 
@@ -212,6 +216,13 @@ class Session(Owning, Transcripts):
                 return True
             seen = parent
         return False
+
+    def leave_streams(self, run: str) -> None:
+        """Record what came of the replies that a run is still streaming, before what closes its turn."""
+        for stream in [stream for stream in self.streams if stream.run == run]:
+            with suppress(Exception):  # what was streamed and cannot be recorded must not leave the turn open
+                stream.leave()
+            self.streams.remove(stream)
 
     def _end_turns(self, reason: TurnReason) -> None:
         with self.order:

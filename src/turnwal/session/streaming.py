@@ -63,6 +63,11 @@ class Stream(Generic[Chunk]):
         self._left = False
         """The step has gone on."""
 
+    @property
+    def run(self) -> str:
+        """The run whose reply this is."""
+        return self._exchange.turn.run_name
+
     def __iter__(self) -> Iterator[Chunk]:
         """The stream itself."""
         return self

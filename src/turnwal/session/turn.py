@@ -4,7 +4,6 @@ A live turn never ends owing: leaving the block runs the same closers as recover
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
@@ -143,9 +142,7 @@ class Turn:
             raise self._refusal(
                 f"{reason!r} is no reason", f"say one of: {', '.join(get_args(TurnReason))}", action="close"
             )
-        if self._step is not None:
-            with suppress(Exception):  # what was streamed and cannot be recorded must not leave the turn open
-                self._step.settle()
+        self._session.leave_streams(self.run_name)
         with self._session.order:
             state = self.state
             if self._closed or state is None:
@@ -154,6 +151,7 @@ class Turn:
             scan = self._session.scan
             for run, inner in scan.open_turns():
                 if inner is not state and inner.seq > state.seq and self._session.serves(run.name, self.run_name):
+                    self._session.leave_streams(run.name)
                     self._note_closers(run, inner, "cancelled")
             waits = any(call.waiting is not None for call in state.calls.values())
             self._note_closers(

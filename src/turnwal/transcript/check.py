@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, Final
 
 from turnwal.core.errors import InvalidEvent
+from turnwal.transcript.plain import opened
 from turnwal.transcript.targets import package_of
 
 CODES: Final = {
@@ -75,8 +76,9 @@ def problems(target: str, messages: object, *, system: object = None) -> Iterato
             hint="pass what the request has under `messages`, `input` or `contents`",
         )
     rules = import_module(f"{package}.check")
-    found: Iterator[Problem] = rules.problems(messages, system)
-    return chain(found, _unsendable(messages, "messages"), _unsendable(system, "system"))
+    seen, system = opened(messages), opened(system)
+    found: Iterator[Problem] = rules.problems(seen, system)
+    return chain(found, _unsendable(seen, "messages"), _unsendable(system, "system"))
 
 
 def _unsendable(value: Any, position: str) -> Iterator[Problem]:

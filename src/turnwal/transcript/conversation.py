@@ -60,10 +60,10 @@ class Conversation:
         """The other way round."""
         self._dropped: dict[int, Finding] = {}
         """By index: why an event is not shown."""
-        self._results: dict[int, Event] = {}
-        """By key: the newest event that answers the call."""
-        self._late: dict[int, Event] = {}
-        """By key: the newest outcome that was learnt after the result."""
+        self._results: dict[int, int] = {}
+        """By key: the seq of the newest event that answers the call. Its content may be large, and hidden by now."""
+        self._late: dict[int, int] = {}
+        """By key: the seq of the newest outcome that was learnt after the result."""
         self._placed: dict[int, int] = {}
         """By key: the index of the message that shows the call."""
         self._open: dict[int, str] = {}
@@ -86,12 +86,12 @@ class Conversation:
                 self.models[provider] = model
         elif type == "tool_result":
             for key in pairs.answers.get(event.seq, ()):
-                self._results[key] = event
+                self._results[key] = event.seq
                 self._touch(self._placed.get(key))
         elif type == "tool_outcome" and self._outcomes == "replace":
             key = _key(event)
             if not values.is_synthetic(event.data):
-                self._late[key] = event
+                self._late[key] = event.seq
                 self._touch(self._placed.get(key))
         if changed is not None:
             self._touch(changed)
@@ -210,7 +210,7 @@ class Conversation:
             key = _key(event)
             if key in self._results:
                 said = f"call {keys.text(key)} has a result already; the first is sent"
-                self._dropped[index] = Finding("duplicate_result", (self._results[key].seq, event.seq), said)
+                self._dropped[index] = Finding("duplicate_result", (self._results[key], event.seq), said)
                 return
             said = "it answers no call that could be answered there"
             self._dropped[index] = Finding("orphan_result", (event.seq,), said)
@@ -230,10 +230,10 @@ class Conversation:
             yield self._pairs.surface[placed].seq
 
     def _answer(self, key: int, seq: int) -> tuple[Answer, Finding | None]:
-        result = self._results.get(key)
-        if result is not None and result.seq in self._index:
-            late = self._late.get(key)
-            if late is None or late.seq not in self._index:
+        result = self._visible(self._results.get(key))
+        if result is not None:
+            late = self._visible(self._late.get(key))
+            if late is None:
                 native = result.data.get("native")
                 native = native if isinstance(native, dict) else None
                 return Answer(result.seq, _parts(result), _is_error(result), native), None
@@ -247,6 +247,11 @@ class Conversation:
         code = "waiting_call" if waits else "unanswered_call"
         said = f"call {keys.text(key)} has no result; it is answered in the transcript alone"
         return Answer(None, [{"type": "text", "content": words}], is_error=not waits), Finding(code, (seq,), said)
+
+    def _visible(self, seq: int | None) -> Event | None:
+        """The event of a seq, where the surface shows it."""
+        index = None if seq is None else self._index.get(seq)
+        return None if index is None else self._pairs.surface[index]
 
     def _stand_in(self, key: int) -> tuple[str, bool]:
         """The words that stand for a result that is not there, and whether the call waits for it."""

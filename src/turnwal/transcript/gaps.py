@@ -19,14 +19,16 @@ class Shape(NamedTuple):
     asker: str
     """The role that asks for calls; every other one answers."""
     answerer: str
-    asked: Callable[[Wire], str | None]
+    asked: Callable[[Wire], object]
     """What names the call that a block asks for; None for any other block."""
-    answered: Callable[[Wire], str | None]
+    answered: Callable[[Wire], object]
     """What names the call that a block answers; None for any other block."""
     answer: Callable[[Wire, str], Wire]
     """The block that answers a call with a text."""
     text: Callable[[str], Wire]
     """The block that a text alone stands for."""
+    unanswered: Callable[[Sequence[Wire], Sequence[Wire]], list[Wire]] | None = None
+    """Which of the calls none of the results answers, where names alone do not tell."""
 
 
 def filled(messages: Sequence[Wire], shape: Shape, text: str) -> list[Wire]:
@@ -49,6 +51,15 @@ def filled(messages: Sequence[Wire], shape: Shape, text: str) -> list[Wire]:
 def _with_answers(message: Wire, calls: Sequence[Wire], shape: Shape, text: str) -> Wire:
     blocks = _blocks(message, shape)
     results = [block for block in blocks if shape.answered(block) is not None]
+    unanswered = _unanswered(calls, results, shape) if shape.unanswered is None else shape.unanswered(calls, results)
+    if not unanswered:
+        return message
+    lacking = [shape.answer(call, text) for call in unanswered]
+    others = [block for block in blocks if shape.answered(block) is None]
+    return {**message, shape.body: [*results, *lacking, *others]}
+
+
+def _unanswered(calls: Sequence[Wire], results: Sequence[Wire], shape: Shape) -> list[Wire]:
     there = Counter(shape.answered(block) for block in results)
     lacking = []
     for call in calls:
@@ -56,11 +67,8 @@ def _with_answers(message: Wire, calls: Sequence[Wire], shape: Shape, text: str)
         if there[name] > 0:
             there[name] -= 1
         else:
-            lacking.append(shape.answer(call, text))
-    if not lacking:
-        return message
-    others = [block for block in blocks if shape.answered(block) is None]
-    return {**message, shape.body: [*results, *lacking, *others]}
+            lacking.append(call)
+    return lacking
 
 
 def _blocks(message: Wire, shape: Shape) -> list[Wire]:

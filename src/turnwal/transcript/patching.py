@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from turnwal.core.errors import InvalidEvent
 from turnwal.core.rules import UNKNOWN, Verdict, text_for_model
+from turnwal.transcript.plain import opened
 from turnwal.transcript.targets import package_of
 
 LOST: Final = text_for_model(Verdict(UNKNOWN, None, 9, ()), "verify_first", interrupted=False)
@@ -19,13 +20,15 @@ LOST: Final = text_for_model(Verdict(UNKNOWN, None, 9, ()), "verify_first", inte
 def patch(target: str, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the messages of a request with an answer for each call that has none.
 
-    A healthy list comes back equal. The messages that were given are not changed. Raises `InvalidName` for an unknown
-    target and `InvalidEvent` for what is no list of messages.
+    Objects of the providers' packages are read as what they stand for. A healthy list comes back equal, and of any list
+    the messages that needed nothing come back as they were given; none of them is changed. Raises `InvalidName` for an
+    unknown target and `InvalidEvent` for what is no list of messages.
     """
     package = package_of(target)
-    if not isinstance(messages, (list, tuple)) or not all(isinstance(message, Mapping) for message in messages):
+    seen = [opened(message) for message in messages] if isinstance(messages, (list, tuple)) else [None]
+    if not all(isinstance(message, Mapping) for message in seen):
         raise InvalidEvent(
             "it is no list of messages", action="patch", subject=target, hint="pass the messages as a request has them"
         )
-    patched: list[Any] = import_module(f"{package}.patch").patched(list(messages), LOST)
-    return patched
+    given = {id(view): message for view, message in zip(seen, messages, strict=True)}
+    return [given.get(id(view), view) for view in import_module(f"{package}.patch").patched(seen, LOST)]

@@ -32,6 +32,23 @@ def plain(value: object) -> Any:
     )
 
 
+def opened(value: Any, depth: int = 6) -> Any:
+    """A message with the objects of packages in it as data, wherever the form of a message has them; all else, and a
+    message without any, is what was given. Raises `InvalidEvent` as `plain` does.
+    """
+    if isinstance(value, Mapping):
+        if depth == 0:
+            return value
+        fields = {name: opened(item, depth - 1) for name, item in value.items()}
+        return value if all(fields[name] is item for name, item in value.items()) else fields
+    if isinstance(value, (list, tuple)):
+        if depth == 0:
+            return value
+        items = [opened(item, depth - 1) for item in value]
+        return value if all(made is item for made, item in zip(items, value, strict=True)) else items
+    return plain(value) if callable(getattr(value, "model_dump", None)) else value
+
+
 def without_nulls(block: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a block that say something: an API takes an absent one for null."""
     return {name: value for name, value in block.items() if value is not None}

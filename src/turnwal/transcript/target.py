@@ -69,8 +69,17 @@ class Target(ABC):
 
     def wrote(self, message: Message) -> bool:
         """Whether the model that is asked now is the one that wrote a message: signed blocks are its own (F29)."""
-        model = message.event.data.get("model")
-        return self.model is None or model is None or family(str(model)) == family(self.model)
+        data = message.event.data
+        model = data.get("model")
+        return self.model is None or model is None or self.is_one_of(self.model, model, data.get("asked"))
+
+    def is_one_of(self, model: str, *names: object) -> bool:
+        """Whether a model is meant by one of these names: what it was asked by, and what its reply says."""
+        return any(isinstance(name, str) and self.family(name) == self.family(model) for name in names)
+
+    def family(self, model: str) -> str:
+        """What the releases of a model have in common."""
+        return family(model)
 
     def verbatim(self, part: Mapping[str, Any]) -> Any | None:
         """The block that a part keeps for this target, or None."""

@@ -85,10 +85,9 @@ class Bedrock(Target):
         """A block that holds text."""
         return {"text": text}
 
-    def wrote(self, message: Message) -> bool:
-        """Whether the model that is asked now is the one that wrote a message, wherever either is asked."""
-        model = message.event.data.get("model")
-        return self.model is None or model is None or _family(str(model)) == _family(self.model)
+    def family(self, model: str) -> str:
+        """A model's name without where it is served and what tells its releases apart."""
+        return _family(model)
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         signed = message.complete and self.wrote(message)

@@ -145,6 +145,8 @@ def _paired(results: Sequence[Block], calls: list[_Call], seq: int) -> list[dict
         fits += [at for at in free if (not id or not calls[at][1]) and calls[at][2] == name]
         if fits:
             free.remove(fits[0])
+        if fits and not id and calls[fits[0]][1]:
+            data["native"] = {"provider": _NAME, "block": dict(block)}  # the call has an id, its response none
         found.append((fits[0] if fits else len(calls), data))
     found.sort(key=lambda each: each[0])
     paired = []

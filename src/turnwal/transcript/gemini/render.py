@@ -92,10 +92,9 @@ class Gemini(Target):
         """A part that holds text."""
         return {"text": text}
 
-    def wrote(self, message: Message) -> bool:
-        """Whether the model that is asked now is the one that wrote a message; its releases are one model."""
-        model = message.event.data.get("model")
-        return self.model is None or model is None or _family(str(model)) == _family(self.model)
+    def family(self, model: str) -> str:
+        """A model's name without what tells its releases apart."""
+        return _family(model)
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         signed = message.complete and self.wrote(message)
@@ -273,11 +272,11 @@ def _name(name: str, seq: int, notes: Notes) -> str:
 
 
 def _name_again(response: Wire, id: str) -> None:
-    """Give a verbatim response the id that its call has here."""
-    if id:
-        response["id"] = id
-    elif response.get("id"):
-        del response["id"]
+    """Give a verbatim response the id that its call has here; one that came without an id stays without."""
+    if response.get("id"):
+        response.pop("id")
+        if id:
+            response["id"] = id
 
 
 def _sign(messages: list[Wire], notes: Notes) -> None:
