@@ -8,13 +8,15 @@ Promises:
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 import apsw
+
+from turnwal.formats.repairing import fresh
 
 WAIT_MS: Final = 2_000
 """How long a lock of the tool is waited for."""
@@ -87,3 +89,26 @@ def _beside(path: Path, suffix: str) -> bool:
     """Whether a file beside the database has something in it."""
     beside = Path(f"{path}{suffix}")
     return beside.exists() and beside.stat().st_size > 0
+
+
+def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None]) -> None:
+    """Write a copy of a database with a change made in it: whole or not there, the original untouched.
+
+    Raises `Refused` where something is there already, and what `reading` raises.
+    """
+    with fresh(out):
+        pass  # nobody else takes the name, and it is this user's alone
+    try:
+        with reading(path) as source:
+            target = apsw.Connection(str(out))
+            try:
+                with target.backup("main", source, "main") as backup:
+                    backup.step()
+                target.execute("PRAGMA journal_mode = DELETE")
+                with target:
+                    change(target)
+            finally:
+                target.close()
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise

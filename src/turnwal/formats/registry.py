@@ -7,6 +7,8 @@ from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
 FORMATS: Final = (
+    "opencode",
+    "goose",
     "anthropic",
     "openai_responses",
     "openai_chat",
