@@ -2,13 +2,14 @@
 
 Promises:
 - What the tool recorded keeps its order, its words and its ids; where it came from stands in the first line.
+- An answer that the tool invented is kept as what it is, an event that no model sees: its call has no result.
 - Each run is one turn. It stays open where a call has no result, so that `plan` says of the import what `doctor` says
   of the file; nothing is closed that the tool left open.
 - The lines are the same for the same file, id, nonce and time.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnwal.core import keys
 from turnwal.core.chain import EMPTY, after
@@ -19,7 +20,7 @@ from turnwal.core.types import FORMAT
 from turnwal.core.values import asking_parts, id_of, name_of
 from turnwal.formats.format import Found
 from turnwal.formats.items import About, Said, Sign
-from turnwal.formats.weighing import oldest_of
+from turnwal.formats.weighing import is_invented, oldest_of
 
 
 def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, Any]) -> Iterator[bytes]:
@@ -29,6 +30,10 @@ def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, 
     `InvalidEvent` or `OverLimit` for a record that no line can hold.
     """
     yield from _Importer(found, time).lines(id, nonce, writer)
+
+
+INVENTED: Final = "invented_answer"
+"""The type of an event that keeps what a tool's own recovery wrote in place of a result."""
 
 
 class _Asked(NamedTuple):
@@ -86,6 +91,9 @@ class _Importer:
             data = {"dispatch": "durable" if durable else "none"} | self._scan.boundary(sorted(open_turns))
             yield self._line("turn_start", data, said.run, said.time)
         data = said.data
+        if is_invented(said):
+            yield self._line(INVENTED, data, said.run, said.time, ignorable=True)
+            return
         if said.type == "tool_result":
             key = self._answered(said.run, data)
             data = data if key is None else {"call": key, **data}
@@ -129,10 +137,12 @@ class _Importer:
             data = {"steps": 0, "reason": "complete"} | self._scan.boundary(still_open)
             yield self._line("turn_end", data, run)
 
-    def _line(self, type: str, data: dict[str, Any], run: str = "main", time: int | None = None) -> bytes:
+    def _line(
+        self, type: str, data: dict[str, Any], run: str = "main", time: int | None = None, *, ignorable: bool = False
+    ) -> bytes:
         if time is not None:
             self._time = time
-        line, event = make(draft(type, data, run=run, time=self._time, ignorable=False, head=self._head))
+        line, event = make(draft(type, data, run=run, time=self._time, ignorable=ignorable, head=self._head))
         self._head = after(line, event)
         self._scan.feed(event)
         return line

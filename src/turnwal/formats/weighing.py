@@ -31,6 +31,11 @@ _HARMLESS: Final = frozenset({"duplicate", "raw_newline", "fused"})
 """Faults that lose nothing: all that was written can be read."""
 
 
+def is_invented(said: Said) -> bool:
+    """Whether a result was made up by the tool; one that a repair of ours wrote says what is known, and is one."""
+    return said.type == "tool_result" and is_synthetic(said.data) and said.data["metadata"].get("by") != TURNWAL
+
+
 class Named(Protocol):
     """A call with the name of its tool."""
 
@@ -134,7 +139,7 @@ class _Weigher:
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
         waiting = self._open.get(id)
-        invented = is_synthetic(said.data) and said.data["metadata"].get("by") != TURNWAL
+        invented = is_invented(said)
         if not waiting:
             self._answer_again(id, said, invented=invented)
             return
