@@ -32,7 +32,7 @@ def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, 
     yield from _Importer(found, time).lines(id, nonce, writer)
 
 
-INVENTED: Final = "invented_answer"
+INVENTED: Final = "x.invented_answer"
 """The type of an event that keeps what a tool's own recovery wrote in place of a result."""
 
 
