@@ -5,6 +5,7 @@ Promises:
 - An answer that the tool invented is kept as what it is, an event that no model sees: its call has no result.
 - Each run is one turn. It stays open where a call has no result, so that `plan` says of the import what `doctor` says
   of the file; nothing is closed that the tool left open.
+- Times never step back: a record with an earlier one than those before it repeats theirs.
 - The lines are the same for the same file, id, nonce and time.
 """
 
@@ -57,29 +58,24 @@ class _Importer:
         self._runs: dict[str, int] = {}
 
     def lines(self, id: str, nonce: str, writer: dict[str, Any]) -> Iterator[bytes]:
-        found = self._found
-        durable = False
-        about = {"format": found.format.name, "path": str(found.path)}
+        """The lines of the whole session."""
+        about = {"format": self._found.format.name, "path": str(self._found.path)}
+        about |= {} if self._found.session is None else {"session": self._found.session}
         start: dict[str, Any] = {"format": FORMAT, "id": id, "nonce": nonce, "writer": writer, "imported": about}
-        if found.session is not None:
-            about["session"] = found.session
-        begun = False
-        for item in found.format.read(found, "whole"):
+        durable = False
+        for item in self._found.format.read(self._found, "whole"):
             if isinstance(item, About):
                 durable = durable or item.durable
-                if not begun:
-                    about |= {k: v for k, v in (("version", item.version), ("session", item.session)) if v is not None}
-                continue
-            if not isinstance(item, (Said, Sign)):
-                continue
-            if not begun:
-                begun = True
-                yield self._line("session_start", start)
-            if isinstance(item, Said):
+                said = {"version": item.version, "session": item.session}
+                about |= {name: value for name, value in said.items() if value is not None}
+            elif isinstance(item, Said):
+                if not self._head.count:
+                    self._time = self._time if item.time is None else item.time
+                    yield self._line("session_start", start)
                 yield from self._said(item, durable=durable)
-            else:
+            elif isinstance(item, Sign):
                 yield from self._sign(item)
-        if not begun:
+        if not self._head.count:
             yield self._line("session_start", start)
         for run in sorted(self._runs, key=lambda name: name == "main"):
             yield from self._ended(run)
@@ -140,8 +136,8 @@ class _Importer:
     def _line(
         self, type: str, data: dict[str, Any], run: str = "main", time: int | None = None, *, ignorable: bool = False
     ) -> bytes:
-        if time is not None:
-            self._time = time
+        # the order of the records is the only one: the clocks of some tools step back hundreds of times a file
+        self._time = self._time if time is None else max(self._time, time)
         line, event = make(draft(type, data, run=run, time=self._time, ignorable=ignorable, head=self._head))
         self._head = after(line, event)
         self._scan.feed(event)

@@ -112,16 +112,17 @@ class Array:
                 hint="`turnwal import` takes it over, and `export --to` gives a request without it",
             )
         content = found.path.read_bytes()
-        with fresh(out) as file:
-            file.write(content if not diagnosis.open else msgspec.json.encode(self._patched(content, found.path)))
-
-    def _patched(self, content: bytes, path: Path) -> Any:
-        key = self._key(path)
+        key = self._key(found.path)
         try:
             value = msgspec.json.decode(content)
         except msgspec.MsgspecError:  # it was cut off: what can be read of it is the array
-            listed = [item[1] for item in elements(path, key) if not isinstance(item, Fault)]
-            value = listed if key is None else {key: listed}
+            listed = [item[1] for item in elements(found.path, key) if not isinstance(item, Fault)]
+            value, content = listed if key is None else {key: listed}, b""
+        with fresh(out) as file:
+            sound = content and not diagnosis.open
+            file.write(content if sound else msgspec.json.encode(self._patched(value, key)))
+
+    def _patched(self, value: Any, key: str | None) -> Any:
         if key is None:
             return patch(self.target, value)
         return {**value, key: patch(self.target, value[key])}
