@@ -9,6 +9,7 @@ from turnwal.formats.format import Format
 FORMATS: Final = (
     "opencode",
     "goose",
+    "strands",
     "anthropic",
     "openai_responses",
     "openai_chat",
