@@ -7,9 +7,11 @@ from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
 FORMATS: Final = (
+    "google_adk",
     "opencode",
     "goose",
     "strands",
+    "openhands",
     "anthropic",
     "openai_responses",
     "openai_chat",

@@ -3,8 +3,8 @@
 A message is a file of its own, written whole, in the order of the number in its name. The assistant's message is
 stored before its tools run, and their results after all of them, so a call that had finished beside the one that was
 killed has no result either. On load the SDK appends an error result "Tool was interrupted." for every call without one,
-which says nothing of what happened. `agent.json` counts the messages that are no longer in the model's context; they are
-read all the same.
+which says nothing of what happened. `agent.json` counts the messages that are no longer in the context of the model;
+they are read all the same.
 """
 
 import re
