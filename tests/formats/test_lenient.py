@@ -30,7 +30,9 @@ def test_numbers_that_are_none_are_read() -> None:
     assert decoder(_Flat)(b'{"id":-Infinity}').id == float("-inf")
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"id":"\xff"}', b"[1", b'{"a":' * 5_000, b"[" * 100_000 + b"]" * 100_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"id":"\xff"}', b"[1", b'{"a":' * 5_000, b"[" * 100_000 + b"]" * 100_000]
+)
 def test_what_is_no_json_is_refused(data: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         value_of(data)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from turnwal.formats import zstd
+from turnwal.formats import zstd, zstd_frames
 from turnwal.formats.database import MAGIC, reading
 from turnwal.formats.format import Sample
 
@@ -39,7 +39,11 @@ def sample(path: Path) -> Sample | None:
         head = file.read(HEAD)
     if head.startswith(MAGIC):
         return _database(path)
-    return Sample(path, "zstd", _objects(zstd.head(path, HEAD))) if head.startswith(zstd.MAGIC) else _text(path, head)
+    return (
+        Sample(path, "zstd", _objects(zstd_frames.head(path, HEAD)))
+        if head.startswith(zstd.MAGIC)
+        else _text(path, head)
+    )
 
 
 def _text(path: Path, head: bytes) -> Sample | None:
