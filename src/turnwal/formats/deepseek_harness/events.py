@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import zstandard
@@ -11,8 +11,10 @@ from msgspec import Raw, Struct
 from turnwal.formats import zstd
 from turnwal.formats.items import Fault
 from turnwal.formats.lenient import decoder, value_of
-from turnwal.formats.lines import records
+from turnwal.formats.lines import Decode, records
 from turnwal.formats.zstd_frames import Frame, frames
+
+T = TypeVar("T")
 
 VERSION_MAX: Final = 4
 """The newest version of the log that is known."""
@@ -104,13 +106,17 @@ class Source(NamedTuple):
     frame: Frame | None
 
 
+_quick = msgspec.json.Decoder(Event).decode
 _event = decoder(Event)
 _run = decoder(_Run)
 
 
 def event(data: bytes) -> Event:
     """The event that these bytes are. Raises `msgspec.MsgspecError` for an object that is none."""
-    found = _event(data)
+    try:
+        found = _quick(data)
+    except (msgspec.MsgspecError, RecursionError):
+        found = _event(data)
     if found.type == HEADER:
         if found.version is not None and found.id is not None:
             return found
@@ -151,30 +157,20 @@ def sources(path: Path) -> Iterator[Source]:
         yield Source(f"frame {number} ", frame)
 
 
-def read(path: Path, source: Source) -> Iterator[tuple[str, bytes, Event] | Fault]:
-    """The events of a part with their places and bytes, and what is wrong with it."""
+def read(path: Path, source: Source, decode: Decode[T]) -> Iterator[tuple[int, T] | Fault]:
+    """The events of a part with their lines, and what is wrong with it; the places of faults are those in the part."""
     frame = source.frame
     if frame is None:
         with path.open("rb", buffering=1 << 20) as plain:
-            yield from _events(plain, source)
+            yield from records(plain, decode)
         return
-    place = source.prefix.rstrip()
     if frame.state == "corrupt":
-        yield Fault("corrupt", place, f"{frame.end - frame.start:,} bytes that are no frame")
+        yield Fault("corrupt", "", f"{frame.end - frame.start:,} bytes that are no frame")
         return
     try:
         with zstd.opened(path, frame.start, frame.end) as expanded:
-            yield from _events(expanded, source)
+            yield from records(expanded, decode)
     except zstandard.ZstdError as error:
-        yield Fault("corrupt", place, f"the frame cannot be expanded ({error})")
+        yield Fault("corrupt", "", f"the frame cannot be expanded ({error})")
     if frame.state == "torn":
-        yield Fault("torn", place, f"the last {frame.end - frame.start:,} bytes are a frame that was not finished")
-
-
-def _events(file: BinaryIO, source: Source) -> Iterator[tuple[str, bytes, Event] | Fault]:
-    for item in records(file, lambda data: (data, event(data))):
-        if isinstance(item, Fault):
-            yield item._replace(place=source.prefix + item.place)
-        else:
-            number, (data, found) = item
-            yield f"{source.prefix}line {number}", data.strip(), found
+        yield Fault("torn", "", f"the last {frame.end - frame.start:,} bytes are a frame that was not finished")

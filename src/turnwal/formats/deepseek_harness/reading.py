@@ -55,6 +55,8 @@ class _Reader:
     def __init__(self, found: Found, *, whole: bool) -> None:
         self._path = found.path
         self._whole = whole
+        self._quiet = events.TYPES - _READ - (_MESSAGES.keys() if whole else set())
+        """The types that have nothing to say."""
         self._met = False
         self._next = 0
         """The number that comes next."""
@@ -68,32 +70,47 @@ class _Reader:
     def items(self) -> Iterator[Item]:
         for source in events.sources(self._path):
             self._batch.clear()
-            for item in events.read(self._path, source):
+            framed = source.frame is not None
+            for item in events.read(self._path, source, events.event):
                 if isinstance(item, Fault):
-                    yield item
+                    yield item._replace(place=f"{source.prefix}{item.place}".rstrip())
                     continue
-                place, _, event = item
-                try:
-                    yield from self._event(place, event, framed=source.frame is not None)
-                except msgspec.MsgspecError as error:
-                    yield Fault("corrupt", place, f"a {event.type} that cannot be read ({error})")
-                except (AttributeError, KeyError, TypeError) as error:
-                    problem = f"a {event.type} of an unknown shape ({type(error).__name__}: {error})"
-                    yield Fault("corrupt", place, problem)
+                number, event = item
+                if event.seq == self._next and event.type in self._quiet:
+                    self._next += 1  # most events are these
+                else:
+                    yield from self._caught(f"{source.prefix}line {number}", event, framed=framed)
         if not self._met:
             yield Fault("corrupt", "line 1", "there is no header: the harness does not load the log")
 
+    def _caught(self, place: str, event: Event, *, framed: bool) -> Iterator[Item]:
+        """What an event says, or that it cannot be read."""
+        try:
+            yield from self._event(place, event, framed=framed)
+        except msgspec.MsgspecError as error:
+            yield Fault("corrupt", place, f"a {event.type} that cannot be read ({error})")
+        except (AttributeError, KeyError, TypeError) as error:
+            yield Fault("corrupt", place, f"a {event.type} of an unknown shape ({type(error).__name__}: {error})")
+
     def _event(self, place: str, event: Event, *, framed: bool) -> Iterator[Item]:
-        if event.type == events.HEADER:
+        type_ = event.type
+        if type_ == events.HEADER:
             yield from self._header(place, event)
             return
-        yield from self._counted(place, event)
-        type_ = event.type
+        found = events.numbers(event)
+        if found is not None and found[0] == self._next:
+            self._next += found[1]
+        else:
+            yield self._miscounted(place, found)
         if not events.is_known(type_):
             yield Other(place, type_)
-        elif event.replaces or (type_ not in _READ and not (self._whole and type_ in _MESSAGES)):
-            return
-        elif type_ == "assistant/message":
+        elif not event.replaces and type_ not in self._quiet:
+            yield from self._said(place, event, framed=framed)
+
+    def _said(self, place: str, event: Event, *, framed: bool) -> Iterator[Item]:
+        """What an event says that is of a type to be read."""
+        type_ = event.type
+        if type_ == "assistant/message":
             yield self._asked(place, event)
         elif type_ == "tool/call":
             yield from self._dispatch(place, events.data_of(event), framed=framed)
@@ -103,7 +120,7 @@ class _Reader:
             id = events.data_of(event).get("callId")
             if isinstance(id, str):
                 yield Sign(place, id, "requested", "approval/asked: a person was asked")
-        else:
+        elif type_ in _MESSAGES:
             data = events.data_of(event)
             message = data.get("message", data)
             parts = [_part(block) for block in _blocks(message.get("content"))]
@@ -118,17 +135,15 @@ class _Reader:
         if not isinstance(event.version, int) or event.version > events.VERSION_MAX:
             yield Fault("too_new", place, f"version {event.version!s:.80}; {events.VERSION_MAX} is the newest known")
 
-    def _counted(self, place: str, event: Event) -> Iterator[Item]:
-        found = events.numbers(event)
+    def _miscounted(self, place: str, found: tuple[int, int] | None) -> Fault:
+        """What is wrong with the number of an event."""
         if found is None:
-            yield Fault("gap", place, "the event has no number")
-            return
+            return Fault("gap", place, "the event has no number")
         first, count = found
-        if first < self._next:
-            yield Fault("gap", place, f"number {first:,} again, behind {self._next - 1:,}: two writers, or a copy")
-        elif first > self._next:
-            yield Fault("gap", place, f"number {first:,} where {self._next:,} was to be")
-        self._next = max(self._next, first + count)
+        expected, self._next = self._next, max(self._next, first + count)
+        if first > expected:
+            return Fault("gap", place, f"number {first:,} where {expected:,} was to be")
+        return Fault("gap", place, f"number {first:,} again, behind {expected - 1:,}: two writers, or a copy")
 
     def _asked(self, place: str, event: Event) -> Said:
         message = events.data_of(event)["message"]

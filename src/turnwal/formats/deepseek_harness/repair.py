@@ -169,10 +169,9 @@ def _error(code: str) -> dict[str, str]:
 
 def _kept(path: Path, source: Source) -> Iterator[tuple[bytes, Event]]:
     """The events of a part that can be read, with their bytes."""
-    for item in events.read(path, source):
+    for item in events.read(path, source, lambda data: (data.strip(), events.event(data))):
         if not isinstance(item, Fault):
-            _, data, event = item
-            yield data, event
+            yield item[1]
 
 
 def _frame(lines: list[bytes]) -> bytes:
