@@ -22,6 +22,7 @@ from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.lenient import value_of
 from turnwal.formats.lines import Decode, records
+from turnwal.formats.parts import call_part
 from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import is_ours
 from turnwal.transcript.openai_responses.parse import history
@@ -192,15 +193,15 @@ def _as_sent(block: Any) -> Any:
 
 def _call_part(item: Payload) -> dict[str, Any]:
     """The part of a message for a call, as the transcript of the same item has it."""
-    part: dict[str, Any] = {"type": "tool_call", "id": rollout.call_id(item), "name": item.name}
+    id = rollout.call_id(item)
     if item.type == "custom_tool_call":
-        return part | {"arguments": "" if item.input is None else item.input, "format": "text"}
+        return call_part(id, item.name, item.input) | {"format": "text"}
     if item.type == "function_call":
-        return part | {"arguments": "" if item.arguments is None else item.arguments}
-    part["name"] = str(item.type).removesuffix("_call")
+        return call_part(id, item.name, item.arguments)
+    name = str(item.type).removesuffix("_call")
     if memoryview(item.action):
-        return part | {"arguments": bytes(item.action).decode("utf-8", "replace")}
-    return part | {"arguments": item.arguments if item.arguments is not None else {}}
+        return call_part(id, name, bytes(item.action).decode("utf-8", "replace"))
+    return call_part(id, name, item.arguments)
 
 
 def _is_for_call(item: Payload) -> bool:

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from turnwal.core.line import compact
 from turnwal.formats.deepseek_harness import events
 from turnwal.formats.deepseek_harness.events import Event
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.parts import call_part
 from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import is_ours
 
@@ -223,7 +223,5 @@ def _part(block: dict[str, Any]) -> dict[str, Any]:
     if kind in ("text", "reasoning") and isinstance(block.get("text"), str):
         return {"type": kind, "content": block["text"]}
     if kind == "tool-call":
-        arguments = block.get("arguments", "")
-        said = arguments if isinstance(arguments, str) else compact(arguments)
-        return {"type": "tool_call", "id": block.get("id"), "name": block.get("name"), "arguments": said}
+        return call_part(block.get("id"), block.get("name"), block.get("arguments"))
     return {"type": str(kind), "native": {"provider": NAME, "block": block}}
