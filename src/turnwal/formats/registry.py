@@ -6,7 +6,7 @@ from typing import Final, cast
 from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
-FORMATS: Final = ("codex", "pi", "deepseek_harness", "anthropic")
+FORMATS: Final = ("codex", "qwen_code", "pi", "deepseek_harness", "anthropic")
 """Each is a module here. Those that say most about themselves come first, bare arrays of messages last."""
 
 

@@ -12,6 +12,7 @@ import msgspec
 from turnwal.formats import zstd, zstd_frames
 from turnwal.formats.database import MAGIC, reading
 from turnwal.formats.format import Sample
+from turnwal.formats.lenient import value_of
 
 HEAD: Final = 256 * 1024
 """Bytes of a file that are looked at."""
@@ -76,8 +77,8 @@ def _objects(head: bytes) -> tuple[Any, ...]:
         if len(found) == _RECORDS:
             break
         try:
-            value = msgspec.json.decode(line.strip(b"\0 \t\r"))
-        except (msgspec.MsgspecError, RecursionError):
+            value = value_of(line.strip(b"\0 \t\r"))
+        except msgspec.MsgspecError:
             continue
         if isinstance(value, dict):
             found.append(value)
@@ -105,7 +106,7 @@ def _whole(path: Path) -> tuple[Any, ...]:
     if path.stat().st_size > _WHOLE_MAX:
         return ()
     try:
-        value = msgspec.json.decode(path.read_bytes())
-    except (msgspec.MsgspecError, RecursionError):
+        value = value_of(path.read_bytes())
+    except msgspec.MsgspecError:
         return ()
     return (value,) if isinstance(value, dict) else ()
