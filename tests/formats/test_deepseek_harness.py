@@ -254,6 +254,31 @@ def test_the_policy_is_not_believed_where_one_batch_has_a_dispatch_and_what_came
     assert [call.risk for [call] in found] == ["tool_outcome_unknown", "tool_not_started", "tool_not_started"]
 
 
+@pytest.mark.parametrize("header", [{"parentSession": "P", "seedLength": 8}, {"parentSession": "P"}])
+def test_what_a_fork_inherited_in_one_batch_does_not_speak_against_the_policy(tmp_path: Path, header: Record) -> None:
+    log = _Log().turn().asks("c1").dispatch("c1").result("c1").add("session/end-seed", {}).asks("c2")
+    log.batches = [[log.records[0] | header, *log.records[1:-1]], log.records[-1:]]
+
+    assert [call.risk for call in doctor(log.write(tmp_path / PACKED)).open] == ["tool_not_started"]
+    log.batches[0][0] = HEADER
+    assert [call.risk for call in doctor(log.write(tmp_path / PACKED)).open] == ["tool_outcome_unknown"]
+
+
+@pytest.mark.parametrize("header", [{"parentSession": "P", "seedLength": 6}, {"parentSession": "P"}])
+def test_a_call_that_a_fork_inherited_without_an_answer_may_have_run_in_its_parent(
+    tmp_path: Path, header: Record
+) -> None:
+    log = _Log().turn().asks("c1").add("session/end-seed", {}).asks("c2")
+    log.batches[0][0] = HEADER | header
+
+    found = doctor(log.write(tmp_path / PLAIN))
+
+    assert [(call.id, call.risk) for call in found.open] == [
+        ("c1", "tool_outcome_unknown"),
+        ("c2", "tool_outcome_unknown"),
+    ]
+
+
 def test_an_asked_approval_is_named_and_keeps_the_call_open(tmp_path: Path) -> None:
     log = _Log().turn().asks("c1").dispatch("c1").add("approval/asked", {"id": "a", "toolName": "b", "callId": "c1"})
 

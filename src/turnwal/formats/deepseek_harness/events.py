@@ -86,7 +86,8 @@ class Event(Struct):
     surface: Any = msgspec.field(default=None, name="surfaceOp")
     version: Any = None
     id: Any = None
-    created: Any = msgspec.field(default=None, name="createdAt")
+    parent: Any = msgspec.field(default=None, name="parentSession")
+    inherited: Any = msgspec.field(default=None, name="seedLength")
 
     @property
     def replaces(self) -> bool:

@@ -3,7 +3,8 @@
 Promises:
 - `tool/call` is a dispatch. That one is recorded durably before each body is the harness's checkpoint policy, which a
   host may leave out: it is believed unless the log shows otherwise, by a result of a call that no `tool/call` stands
-  before, or by a call and the result of its body in one frame, which is one durable batch.
+  before, or by a call and the result of its body in one frame, which is one durable batch. What a fork inherited says
+  nothing of this, but for a call that it inherited without an answer: its parent may have gone on.
 - `TOOL_NOT_STARTED` of a recovery under that policy is true, and an answer. `TOOL_OUTCOME_UNKNOWN` is true as well, and
   says that nothing is known: the call stays open. So does what a fork says of calls its parent may have run.
 - An event that replaces what was said before is no new call and no new result.
@@ -28,6 +29,9 @@ NOT_STARTED: Final = "TOOL_NOT_STARTED"
 OUTCOME_UNKNOWN: Final = "TOOL_OUTCOME_UNKNOWN"
 _FORKED: Final = "forked-"
 """How the ids of results begin that a fork makes for calls of its parent."""
+
+_END_OF_SEED: Final = "session/end-seed"
+"""What stands behind the events that a session was begun with."""
 
 _MESSAGES: Final = {
     "user/message": "user_message",
@@ -66,6 +70,10 @@ class _Reader:
         """The calls that were handed over and have no result yet."""
         self._batch: set[str] = set()
         """Those of them whose dispatch is in the frame that is being read."""
+        self._own = 0
+        """The number of the first event that is not inherited from a parent, or -1 while that is not known."""
+        self._inherited: set[str] = set()
+        """The calls that were inherited and have no result yet."""
 
     def items(self) -> Iterator[Item]:
         for source in events.sources(self._path):
@@ -78,10 +86,25 @@ class _Reader:
                 number, event = item
                 if event.seq == self._next and event.type in self._quiet:
                     self._next += 1  # most events are these
+                elif event.type in events.RUNS and self._packed(event):
+                    pass
                 else:
                     yield from self._caught(f"{source.prefix}line {number}", event, framed=framed)
         if not self._met:
             yield Fault("corrupt", "line 1", "there is no header: the harness does not load the log")
+        if self._inherited:
+            self.durable = False  # the parent may have handed them over after the fork
+
+    def _packed(self, event: Event) -> bool:
+        """Step over a packed row; False where something is wrong with it."""
+        try:
+            found = events.numbers(event)
+        except msgspec.MsgspecError:
+            return False
+        if found is None or found[0] != self._next:
+            return False
+        self._next += found[1]
+        return True
 
     def _caught(self, place: str, event: Event, *, framed: bool) -> Iterator[Item]:
         """What an event says, or that it cannot be read."""
@@ -102,6 +125,8 @@ class _Reader:
             self._next += found[1]
         else:
             yield self._miscounted(place, found)
+        if self._own < 0 and type_ == _END_OF_SEED:
+            self._own = self._next
         if not events.is_known(type_):
             yield Other(place, type_)
         elif not event.replaces and type_ not in self._quiet:
@@ -131,6 +156,12 @@ class _Reader:
             yield Fault("corrupt", place, "a second header")
             return
         self._met = True
+        if isinstance(event.inherited, int):
+            self._own = event.inherited
+        elif event.parent is not None:
+            self._own = -1
+        if self._own:
+            self._quiet -= {_END_OF_SEED}
         yield About(str(event.version), event.id if isinstance(event.id, str) else None)
         if not isinstance(event.version, int) or event.version > events.VERSION_MAX:
             yield Fault("too_new", place, f"version {event.version!s:.80}; {events.VERSION_MAX} is the newest known")
@@ -151,6 +182,8 @@ class _Reader:
         if not self._whole:
             blocks = [block for block in blocks if block.get("type") == "tool-call"]
         data: dict[str, Any] = {"parts": [_part(block) for block in blocks]}
+        if self._is_inherited(event):
+            self._inherited |= {part["id"] for part in data["parts"] if part["type"] == "tool_call"}
         source = message.get("source")
         if self._whole and isinstance(source, dict) and isinstance(source.get("model"), str):
             data["model"] = source["model"]
@@ -168,18 +201,26 @@ class _Reader:
         data = events.data_of(event)
         id, blocks, failed = result_of(data)
         code = code_of(data)
-        made: dict[str, Any] = {"id": id, "parts": [_part(block) for block in blocks]}
+        made: dict[str, Any] = {"id": id}
+        if self._whole:
+            made["parts"] = [_part(block) for block in blocks]
         if failed:
             made["is_error"] = True
         if any(is_ours(block.get("text")) for block in blocks):
             made["metadata"] = {"synthetic": True, "by": TURNWAL}
         elif self._is_invented(id, code, data):
             made["metadata"] = {"synthetic": True, "by": NAME}
-        elif not failed and code is None and (id not in self._dispatched or id in self._batch):
-            self.durable = False
+        elif not failed and code is None and not self._is_inherited(event):
+            # what was inherited was written in one go
+            self.durable = self.durable and id in self._dispatched and id not in self._batch
+        self._inherited.discard(id)
         self._dispatched.discard(id)
         self._batch.discard(id)
         return Said(place, "tool_result", made, time=milliseconds(event.time))
+
+    def _is_inherited(self, event: Event) -> bool:
+        """Whether an event is a copy of one of a parent."""
+        return self._own < 0 or (isinstance(event.seq, int) and event.seq < self._own)
 
     def _is_invented(self, id: str, code: str | None, data: dict[str, Any]) -> bool:
         """Whether recovery made a result that leaves the outcome unknown."""

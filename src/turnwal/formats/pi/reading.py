@@ -8,7 +8,7 @@ Promises:
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -60,9 +60,50 @@ ROLES: Final = frozenset(
 )
 
 
+class _Block(TypedDict, total=False):
+    type: Any
+    id: Any
+    name: Any
+    arguments: Any
+    text: Any
+
+
+class _Message(TypedDict, total=False):
+    role: Any
+    content: str | list[_Block]
+    toolCallId: Any
+    isError: Any
+    stopReason: Any
+
+
+class _Quick(TypedDict, total=False):
+    """As much of an entry as says something of calls."""
+
+    type: Any
+    id: Any
+    version: Any
+    timestamp: Any
+    message: _Message
+    turnwal: Any
+
+
+_quick = msgspec.json.Decoder(_Quick).decode
+
+
+def quick(data: bytes) -> dict[str, Any]:
+    """As much of an entry as says something of calls, where that can be told from the rest; see `decode`."""
+    try:
+        return _checked(_quick(data))
+    except (msgspec.MsgspecError, RecursionError):
+        return decode(data)
+
+
 def decode(data: bytes) -> dict[str, Any]:
     """The header or entry that these bytes are. Raises `msgspec.MsgspecError` for an object that is none."""
-    value = value_of(data)
+    return _checked(value_of(data))
+
+
+def _checked(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         kind = value.get("type")
         if kind == "session" or (kind == "message" and isinstance(value.get("message"), dict)):
@@ -76,7 +117,7 @@ def decode(data: bytes) -> dict[str, Any]:
 def read(found: Found, depth: Depth) -> Iterator[Item]:
     """Yield what the session says, in the order of its entries."""
     met = False
-    for item in records(found.path, decode):
+    for item in records(found.path, decode if depth == "whole" else quick):
         if isinstance(item, Fault):
             yield item
             continue

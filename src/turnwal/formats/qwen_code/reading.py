@@ -9,7 +9,7 @@ Promises:
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -68,9 +68,56 @@ SUBTYPES: Final = frozenset(
 """The subtypes that are known."""
 
 
+class _Part(TypedDict, total=False):
+    functionCall: Any
+    functionResponse: Any
+
+
+class _Message(TypedDict, total=False):
+    parts: list[_Part]
+
+
+class _Result(TypedDict, total=False):
+    callId: Any
+
+
+class _Payload(TypedDict, total=False):
+    completedToolCallIds: Any
+    uiEvent: Any
+
+
+class _Quick(TypedDict, total=False):
+    """As much of a record as says something of calls."""
+
+    uuid: Any
+    type: Any
+    subtype: Any
+    sessionId: Any
+    version: Any
+    agentId: Any
+    isSidechain: Any
+    message: _Message
+    toolCallResult: _Result
+    systemPayload: _Payload
+
+
+_quick = msgspec.json.Decoder(_Quick).decode
+
+
+def quick(data: bytes) -> dict[str, Any]:
+    """As much of a record as says something of calls, where that can be told from the rest; see `decode`."""
+    try:
+        return _checked(_quick(data))
+    except (msgspec.MsgspecError, RecursionError):
+        return decode(data)
+
+
 def decode(data: bytes) -> dict[str, Any]:
     """The record that these bytes are. Raises `msgspec.MsgspecError` for an object that is none."""
-    value = value_of(data)
+    return _checked(value_of(data))
+
+
+def _checked(value: Any) -> dict[str, Any]:
     if isinstance(value, dict) and isinstance(value.get("uuid"), str) and isinstance(value.get("type"), str):
         return value
     raise msgspec.ValidationError("it is no record")
@@ -79,7 +126,7 @@ def decode(data: bytes) -> dict[str, Any]:
 def read(found: Found, depth: Depth) -> Iterator[Item]:
     """Yield what the transcript says, in the order of its records."""
     reader = _Reader(whole=depth == "whole")
-    for item in records(found.path, decode):
+    for item in records(found.path, decode if depth == "whole" else quick):
         if isinstance(item, Fault):
             yield item
             continue
@@ -104,10 +151,10 @@ class _Reader:
 
     def record(self, place: str, record: dict[str, Any]) -> Iterator[Item]:
         """What one record says."""
-        about = About(_or_none(record.get("version")), _or_none(record.get("sessionId")))
-        if about != self._about:
-            self._about = about
-            yield about
+        version, session = record.get("version"), record.get("sessionId")
+        if version != self._about.version or session != self._about.session:
+            self._about = About(_or_none(version), _or_none(session))
+            yield self._about
         kind, subtype = record["type"], record.get("subtype")
         if kind not in TYPES:
             yield Other(place, kind)
@@ -120,21 +167,26 @@ class _Reader:
 
     def _said(self, place: str, record: dict[str, Any]) -> Iterator[Item]:
         run, time = run_of(record), milliseconds(record.get("timestamp")) if self._whole else None
-        parts = [part for part in parts_of(record) if not isinstance(part.get("functionResponse"), dict)]
-        calls = [part for part in parts if isinstance(part.get("functionCall"), dict)]
-        again = [part for part in calls if self._was_seen(record, "call", part["functionCall"])]
-        for response in responses_of(record):
+        by_model = record["type"] == "assistant"
+        responses, shown = [], []
+        for part in parts_of(record):
+            if isinstance(part.get("functionResponse"), dict):
+                responses.append(part["functionResponse"])
+            elif by_model and isinstance(part.get("functionCall"), dict):
+                if not self._was_seen(record, "call", part["functionCall"]):
+                    shown.append(_part(part))
+            elif self._whole:
+                shown.append(_part(part))
+        for response in responses or bare_responses(record):
             if not self._was_seen(record, "response", response):
                 yield Said(place, "tool_result", self._result(response), run, time)
         self._seen |= self._pieces
         self._pieces.clear()
-        if record["type"] == "assistant":
-            shown = [_part(part) for part in (parts if self._whole else calls) if part not in again]
-            if shown:
-                model = {"model": record["model"]} if self._whole and isinstance(record.get("model"), str) else {}
-                yield Said(place, "assistant_message", {"parts": shown} | model, run, time)
-        elif self._whole and parts:
-            yield Said(place, "user_message", {"parts": [_part(part) for part in parts]}, run, time)
+        if shown:
+            data: dict[str, Any] = {"parts": shown}
+            if by_model and self._whole and isinstance(record.get("model"), str):
+                data["model"] = record["model"]
+            yield Said(place, "assistant_message" if by_model else "user_message", data, run, time)
 
     def _was_seen(self, record: dict[str, Any], kind: str, named: dict[str, Any]) -> bool:
         """Whether a call or response stands in an earlier line of the message; one without an id cannot be told."""
@@ -182,7 +234,11 @@ def parts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the message of a record."""
     message = record.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    if not isinstance(parts, list):
+        return []
+    return (
+        parts if all(part.__class__ is dict for part in parts) else [part for part in parts if isinstance(part, dict)]
+    )
 
 
 def calls_of(record: dict[str, Any]) -> list[str]:
@@ -195,7 +251,7 @@ def responses_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The responses of a record, in order."""
     found = (part.get("functionResponse") for part in parts_of(record))
     responses = [response for response in found if isinstance(response, dict)]
-    return responses or (_bare_response(record) if record["type"] == "tool_result" else [])
+    return responses or bare_responses(record)
 
 
 def said_by(response: dict[str, Any]) -> tuple[str, bool]:
@@ -207,10 +263,10 @@ def said_by(response: dict[str, Any]) -> tuple[str, bool]:
     return said if isinstance(said, str) else encoded(said).decode(), failed
 
 
-def _bare_response(record: dict[str, Any]) -> list[dict[str, Any]]:
+def bare_responses(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The response of a record that has only what the screen shows of it."""
     result = record.get("toolCallResult")
-    if not isinstance(result, dict) or not isinstance(result.get("callId"), str):
+    if record["type"] != "tool_result" or not isinstance(result, dict) or not isinstance(result.get("callId"), str):
         return []
     return [{"id": result["callId"], "response": {"output": text(result.get("resultDisplay"))}}]
 
