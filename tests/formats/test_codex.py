@@ -194,6 +194,14 @@ def test_an_interruption_by_the_user_is_named_and_leaves_the_outcome_unknown(tmp
     assert not any("turn_aborted" in reason for reason in found.open[1].because)
 
 
+def test_an_interruption_is_not_that_of_an_earlier_turn_that_crashed(tmp_path: Path) -> None:
+    records = [*HEAD, _call("c1"), *HEAD[1:], _call("c2"), _event("turn_aborted", reason="interrupted")]
+    found = doctor(written(tmp_path / NAME, records))
+
+    assert [len(call.because) for call in found.open] == [2, 3]
+    assert "turn_aborted" in found.open[1].because[1]
+
+
 def test_an_invented_output_counts_as_unknown_and_says_the_truth_in_the_copy(tmp_path: Path) -> None:
     records = [
         *HEAD,
