@@ -72,7 +72,8 @@ class Sign(NamedTuple):
 
     place: str
     id: str
-    evidence: Literal["dispatched", "ran", "waiting"]
+    evidence: Literal["requested", "dispatched", "ran", "waiting"]
+    """`requested` where the record proves nothing more, and a person wants to know of it all the same."""
     what: str
     """The record in a few words, for a person: `bash_progress: the command was running`."""
 

@@ -7,6 +7,10 @@ from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
 FORMATS: Final = (
+    "codex",
+    "qwen_code",
+    "pi",
+    "deepseek_harness",
     "google_adk",
     "opencode",
     "goose",

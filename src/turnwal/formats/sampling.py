@@ -9,9 +9,10 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from turnwal.formats import zstd
+from turnwal.formats import zstd, zstd_frames
 from turnwal.formats.database import MAGIC, reading
 from turnwal.formats.format import Sample
+from turnwal.formats.lenient import value_of
 
 HEAD: Final = 256 * 1024
 """Bytes of a file that are looked at."""
@@ -39,7 +40,11 @@ def sample(path: Path) -> Sample | None:
         head = file.read(HEAD)
     if head.startswith(MAGIC):
         return _database(path)
-    return Sample(path, "zstd", _objects(zstd.head(path, HEAD))) if head.startswith(zstd.MAGIC) else _text(path, head)
+    return (
+        Sample(path, "zstd", _objects(zstd_frames.head(path, HEAD)))
+        if head.startswith(zstd.MAGIC)
+        else _text(path, head)
+    )
 
 
 def _text(path: Path, head: bytes) -> Sample | None:
@@ -72,8 +77,8 @@ def _objects(head: bytes) -> tuple[Any, ...]:
         if len(found) == _RECORDS:
             break
         try:
-            value = msgspec.json.decode(line.strip(b"\0 \t\r"))
-        except (msgspec.MsgspecError, RecursionError):
+            value = value_of(line.strip(b"\0 \t\r"))
+        except msgspec.MsgspecError:
             continue
         if isinstance(value, dict):
             found.append(value)
@@ -101,7 +106,7 @@ def _whole(path: Path) -> tuple[Any, ...]:
     if path.stat().st_size > _WHOLE_MAX:
         return ()
     try:
-        value = msgspec.json.decode(path.read_bytes())
-    except (msgspec.MsgspecError, RecursionError):
+        value = value_of(path.read_bytes())
+    except msgspec.MsgspecError:
         return ()
     return (value,) if isinstance(value, dict) else ()

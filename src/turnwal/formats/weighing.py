@@ -176,7 +176,9 @@ class _Weigher:
         if sign.evidence == "waiting":
             if call.evidence == "requested":
                 call.evidence = "waiting"
-        elif call.evidence == "waiting" or _STRENGTH[sign.evidence] > _STRENGTH[call.evidence]:
+        elif sign.evidence != "requested" and (
+            call.evidence == "waiting" or _STRENGTH[sign.evidence] > _STRENGTH[call.evidence]
+        ):
             call.evidence = sign.evidence
 
     def _fault(self, fault: Fault) -> None:

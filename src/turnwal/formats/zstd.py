@@ -19,31 +19,39 @@ class Bomb(Exception):
     """The file expands to more than a session does."""
 
 
-def opened(path: Path) -> BinaryIO:
-    """The expanded bytes of a file, to read. Reading raises `Bomb`, `zstandard.ZstdError` and `OSError`."""
-    return cast("BinaryIO", io.BufferedReader(_Expanded(path), buffer_size=1 << 20))
+def opened(path: Path, start: int = 0, end: int | None = None) -> BinaryIO:
+    """The expanded bytes of a file, or of its frames between two offsets, to read.
+
+    Reading raises `Bomb`, `zstandard.ZstdError` and `OSError`.
+    """
+    return cast("BinaryIO", io.BufferedReader(_Expanded(path, start, end), buffer_size=1 << 20))
 
 
-def head(path: Path, size: int) -> bytes:
-    """The first expanded bytes of a file, as far as it is sound."""
-    taken = b""
-    try:
-        with opened(path) as file:
-            while len(taken) < size and (more := file.read1(size - len(taken))):  # type: ignore[attr-defined]
-                taken += more
-    except (zstandard.ZstdError, Bomb):
-        pass
-    return taken
+class _Part:
+    """The next bytes of a file, and no more."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int) -> bytes:
+        """Some of them, none at the end."""
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
 
 
 class _Expanded(io.RawIOBase):
     """The expanded bytes, counted."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, start: int, end: int | None) -> None:
         self._file = path.open("rb")
-        self._limit = min(EXPANDED_MAX, max(path.stat().st_size * RATIO_MAX, 1 << 20))
+        size = (path.stat().st_size if end is None else end) - start
+        self._limit = min(EXPANDED_MAX, max(size * RATIO_MAX, 1 << 20))
+        source: BinaryIO = self._file if end is None else cast("BinaryIO", _Part(self._file, size))
+        self._file.seek(start)
         decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX)
-        self._reader = decompressor.stream_reader(self._file, read_across_frames=True, closefd=False)
+        self._reader = decompressor.stream_reader(source, read_across_frames=True, closefd=False)
         self._count = 0
 
     def readable(self) -> bool:
