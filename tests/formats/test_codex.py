@@ -145,7 +145,7 @@ def test_an_import_keeps_the_words_the_items_of_a_reply_together_and_the_times(t
     assert sent[1]["encrypted_content"] == "abc"
     parallel = next(event for event in log if any(part.get("id") == "c3" for part in event.data.get("parts", ())))
     assert [part["id"] for part in parallel.data["parts"]] == ["c2", "c3"]
-    assert parallel.time == T0 + 2_000
+    assert parallel.time == T0 + 3_000  # of a record before it, whose time is later
     assert parallel.data["model"] == "m"
 
 

@@ -306,7 +306,7 @@ def test_the_codes_of_its_own_recovery(tmp_path: Path, name: str) -> None:
 
     assert opened(done.before) == [("c1", "answered_synthetic")]
     assert (done.before.answered, done.before.open[0].risk) == (1, "tool_outcome_unknown")
-    assert owed(imported(path)) == []
+    assert owed(imported(path)) == ["c1"]
     records = _expanded(done.path) if name == PACKED else done.records
     said = {
         each["data"]["message"]["source"]["callId"]: each["data"]["message"]["content"][0]["content"][0]["text"]
