@@ -65,6 +65,8 @@ class Said(NamedTuple):
     run: str = "main"
     time: int | None = None
     """Unix milliseconds, where the record says so."""
+    replaces: bool = False
+    """It is a summary in place of all that was said before in its run."""
 
 
 class Sign(NamedTuple):
@@ -72,7 +74,8 @@ class Sign(NamedTuple):
 
     place: str
     id: str
-    evidence: Literal["dispatched", "ran", "waiting"]
+    evidence: Literal["requested", "dispatched", "ran", "waiting"]
+    """`requested`: worth knowing, and it proves no more than the request."""
     what: str
     """The record in a few words, for a person: `bash_progress: the command was running`."""
 

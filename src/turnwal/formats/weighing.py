@@ -156,6 +156,8 @@ class _Weigher:
         if sign.evidence == "waiting":
             if call.evidence == "requested":
                 call.evidence = "waiting"
+        elif sign.evidence == "requested":
+            pass
         elif call.evidence == "waiting" or _STRENGTH[sign.evidence] > _STRENGTH[call.evidence]:
             call.evidence = sign.evidence
 
