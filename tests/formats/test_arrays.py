@@ -11,7 +11,7 @@ from turnwal.formats.arrays import elements
 from turnwal.formats.items import Fault
 
 VALUES: list[Any] = [
-    {"role": "user", "content": "é\u2028 \"[],{}\" \\ "},
+    {"role": "user", "content": 'é\u2028 "[],{}" \\ '},
     [],
     {},
     -12.5e3,

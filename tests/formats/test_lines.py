@@ -1,4 +1,4 @@
-"""Lines of JSON objects as processes that died have left them: every record that can be told apart, every byte named."""
+"""Lines of JSON objects as processes that died have left them: each whole record is given, all other bytes named."""
 
 import io
 import json
@@ -35,7 +35,7 @@ def told(content: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, str]]]:
     return found, faults
 
 
-def record(number: int, text: str = "é\u2028 {\"n\":0} \\ \n", **more: Any) -> bytes:
+def record(number: int, text: str = 'é\u2028 {"n":0} \\ \n', **more: Any) -> bytes:
     value = {"n": number, "text": text, "inner": {"type": "text", "list": [{"a": 1}, {"b": {}}]}} | more
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -41,7 +41,11 @@ def sampled(path: Path, content: bytes) -> Sample | None:
 def test_texts(tmp_path: Path, content: bytes, kind: str, records: tuple[Any, ...]) -> None:
     found = sampled(tmp_path / "a", content)
     assert found is not None
-    assert (found.kind, found.records, found.array) == (kind, records, kind == "json" and content.lstrip(b"\xef\xbb\xbf")[:1] == b"[")
+    assert (found.kind, found.records, found.array) == (
+        kind,
+        records,
+        kind == "json" and content.lstrip(b"\xef\xbb\xbf")[:1] == b"[",
+    )
 
 
 @pytest.mark.parametrize(

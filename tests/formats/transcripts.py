@@ -74,11 +74,8 @@ class Transcript:
         """A result, under the line that asks for it."""
         asking = next((line["uuid"] for line in self.lines if _asks(line, id)), self.last)
         block = {"type": "tool_result", "tool_use_id": id, "content": text}
-        return self.add(
-            "user",
-            message={"role": "user", "content": [block]},
-            **({"parent": asking, "toolUseResult": {"stdout": text}} | fields),
-        )
+        told: dict[str, Any] = {"parent": asking, "toolUseResult": {"stdout": text}} | fields
+        return self.add("user", message={"role": "user", "content": [block]}, **told)
 
     def progress(self, id: str, data: Line, **fields: Any) -> str:
         return self.add("progress", toolUseID="bash-progress-0", parentToolUseID=id, data=data, **fields)
@@ -130,9 +127,7 @@ def healthy() -> Transcript:
     second = made.call("msg_2", "toolu_3", "Grep", input={"pattern": "é\u2028"})
     made.result("toolu_2")
     made.call("msg_2", "toolu_4", "Edit", input={"file_path": "a", "old_string": "x"}, parent=second)
-    made.beside(
-        "file-history-snapshot", messageId=made.last, snapshot={"messageId": made.last}, isSnapshotUpdate=True
-    )
+    made.beside("file-history-snapshot", messageId=made.last, snapshot={"messageId": made.last}, isSnapshotUpdate=True)
     made.result("toolu_4")
     made.result("toolu_3", "a\u2028b")
     made.beside("queue-operation", operation="enqueue", sessionId=SESSION, content="go on")

@@ -63,7 +63,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | Fault]]:
     while line := file.readline(LINE_MAX + 1):
         number += 1
         if number == 1:
-            line = line.removeprefix(_BOM)  # noqa: PLW2901 - some editors put it there
+            line = line.removeprefix(_BOM)  # some editors put it there
         if len(line) > LINE_MAX and not line.endswith(b"\n"):
             _skip_line(file)
             yield number, Fault("too_long", f"line {number}", f"the line is longer than {LINE_MAX:,} bytes")
@@ -130,7 +130,9 @@ def _pieces(number: int, line: bytes, decode: Decode[T], *, last: bool) -> Itera
         yield number, record
     lost = len(text[end:start].encode("utf-8", "surrogateescape"))
     if behind:
-        yield Fault("torn", place, f"{lost:,} bytes of a record that was not finished, and {_others(behind)} behind them")
+        yield Fault(
+            "torn", place, f"{lost:,} bytes of a record that was not finished, and {_others(behind)} behind them"
+        )
         for record in behind:
             yield number, record
     elif lost and last and (found or text.lstrip().startswith("{") or not line.endswith(b"\n")):

@@ -66,7 +66,8 @@ class _Weigher:
         self._open: dict[str, list[_Asked]] = {}
         """The unanswered calls of each id, oldest first."""
         self._invented: dict[str, _Asked] = {}
-        self._early: dict[str, Said] = {}
+        self._early: dict[str, list[Said]] = {}
+        """Where ids are unique: results that came before their call."""
         self._blind: Blind | None = None
         self._faults: list[Fault] = []
         self._faults_more = 0
@@ -99,14 +100,8 @@ class _Weigher:
 
     def _ask_one(self, said: Said, part: Any, *, whole: bool) -> None:
         id, name, arguments = id_of(part), name_of(part), arguments_of(part)
-        if self._unique and id:
-            if id in self._answered or id in self._invented:
-                return  # a copy of a record, as forks and resumed sessions have them
-            early = self._early.pop(id, None)
-            if early is not None:
-                self._calls += 1
-                self._answered[id] = 1
-                return
+        if self._unique and id and (id in self._answered or id in self._invented):
+            return  # a copy of a record, as forks and resumed sessions have them
         same = self._open.get(id)
         if same and id and any(call.name == name and call.arguments == arguments for call in same):
             return  # recorded again, as a rewritten message is
@@ -115,6 +110,8 @@ class _Weigher:
         call = _Asked(id, name, arguments, free, said.run, "requested", because, said.place, index=self._calls)
         self._calls += 1
         self._open.setdefault(id, []).append(call)
+        for early in self._early.pop(id, ()):
+            self._answer(early)
 
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
@@ -143,7 +140,7 @@ class _Weigher:
             if not invented:
                 self._fault(Fault("duplicate", said.place, f"a second result of call {id}"))
         elif self._unique and id:
-            self._early[id] = said
+            self._early.setdefault(id, []).append(said)
         else:
             self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
 
@@ -171,8 +168,9 @@ class _Weigher:
 
     def diagnosis(self, found: Found) -> Diagnosis:
         """What can be said at the end."""
-        for id, said in self._early.items():
-            self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
+        for id, results in self._early.items():
+            for said in results:
+                self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
         left = [call for calls in self._open.values() for call in calls]
         left += self._invented.values()
         left.sort(key=lambda call: call.index)
