@@ -67,6 +67,15 @@ class Transcript:
             "model": "claude-x",
             "content": list(blocks),
             "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 4,
+                "cache_creation_input_tokens": 1_200,
+                "cache_read_input_tokens": 30_000,
+                "cache_creation": {"ephemeral_5m_input_tokens": 1_200, "ephemeral_1h_input_tokens": 0},
+                "output_tokens": 1,
+                "service_tier": "standard",
+            },
         }
         return self.add("assistant", requestId=f"req_{message}", message=said, **fields)
 
@@ -74,7 +83,7 @@ class Transcript:
         """A result, under the line that asks for it."""
         asking = next((line["uuid"] for line in self.lines if _asks(line, id)), self.last)
         block = {"type": "tool_result", "tool_use_id": id, "content": text}
-        told: dict[str, Any] = {"parent": asking, "toolUseResult": {"stdout": text}} | fields
+        told: dict[str, Any] = {"parent": asking, "toolUseResult": tool_result(text)} | fields
         return self.add("user", message={"role": "user", "content": [block]}, **told)
 
     def progress(self, id: str, data: Line, **fields: Any) -> str:
@@ -87,6 +96,11 @@ class Transcript:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(line + b"\n" for line in self.encoded()))
         return path
+
+
+def tool_result(text: str) -> Line:
+    """What the tool keeps of a result for its own display."""
+    return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
 
 
 def _asks(line: Line, id: str) -> bool:

@@ -42,14 +42,13 @@ def records(file: Path | BinaryIO, decode: Decode[T]) -> Iterator[tuple[int, T] 
             yield from records(opened, decode)
         return
     broken = _Broken()
-    for number, line in _lines(file):
-        if isinstance(line, Fault):
-            yield line
-            continue
+    number = 0
+    while line := file.readline(LINE_MAX + 1):
+        number += 1
         try:
             record = decode(line)
         except (msgspec.MsgspecError, RecursionError):
-            yield from broken.add(number, line, decode)
+            yield from _odd(file, number, line, broken, decode)
         else:
             if broken.lines:
                 yield from broken.told(decode, last=False)
@@ -57,18 +56,22 @@ def records(file: Path | BinaryIO, decode: Decode[T]) -> Iterator[tuple[int, T] 
     yield from broken.told(decode, last=True)
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | Fault]]:
-    """The lines that hold something, with their numbers; a fault in place of one over the limit."""
-    number = 0
-    while line := file.readline(LINE_MAX + 1):
-        number += 1
-        if number == 1:
-            line = line.removeprefix(_BOM)  # some editors put it there
-        if len(line) > LINE_MAX and not line.endswith(b"\n"):
-            _skip_line(file)
-            yield number, Fault("too_long", f"line {number}", f"the line is longer than {LINE_MAX:,} bytes")
-        elif not line.isspace():
-            yield number, line
+def _odd(
+    file: BinaryIO, number: int, line: bytes, broken: "_Broken", decode: Decode[T]
+) -> Iterator[tuple[int, T] | Fault]:
+    """What comes of a line that is no record."""
+    if number == 1 and line.startswith(_BOM):  # some editors put it there
+        line = line.removeprefix(_BOM)
+        record = _decoded(line, decode)
+        if record is not None:
+            yield number, record
+            return
+    if len(line) > LINE_MAX and not line.endswith(b"\n"):
+        _skip_line(file)
+        yield from broken.told(decode, last=False)
+        yield Fault("too_long", f"line {number}", f"the line is longer than {LINE_MAX:,} bytes")
+    elif not line.isspace():
+        yield from broken.add(number, line, decode)
 
 
 def _skip_line(file: BinaryIO) -> None:

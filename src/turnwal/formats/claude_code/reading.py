@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.formats.claude_code import signs, tree
-from turnwal.formats.claude_code.records import CHAIN, METADATA, Block, Record, arguments_of, calls, text_of, whole
+from turnwal.formats.claude_code.records import METADATA, Block, Record, arguments_of, calls, text_of, whole
 from turnwal.formats.claude_code.tree import NONE, Tree
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
@@ -34,6 +34,15 @@ NAME: Final = "claude_code"
 
 OFF_CHAIN: Final = "off-chain"
 """The run of records that resuming does not show: other branches of the conversation."""
+
+_FLAGS: Final = {
+    "user": tree.SPOKEN,
+    "assistant": tree.SPOKEN,
+    "progress": tree.PROGRESS,
+    "attachment": 0,
+    "system": 0,
+}
+"""The types whose records hang in the tree, with what they are there."""
 
 _INVENTED: Final = ("[Tool result missing due to internal error]", "[Request interrupted by user")
 """How results begin that no executor gave."""
@@ -94,14 +103,12 @@ class Reader:
         self._backed_up: set[str] = set()
         self._prefix = ""
         self._agent: str | None = None
+        self._out: list[Item] = []
+        """What the record that is being read gives."""
 
     def transcript(self, path: Path) -> Iterator[Item]:
         """The items of the main transcript."""
-        for item in records(path, self._decode):
-            if isinstance(item, Fault):
-                yield item
-            else:
-                yield from self._record(*item)
+        yield from self._file(path)
         self.tree.settle()
         yield from self._broken(self.tree)
 
@@ -110,11 +117,7 @@ class Reader:
         main, self.tree = self.tree, Tree()
         self._agent, self._prefix = path.stem, f"{place} "
         try:
-            for item in records(path, self._decode):
-                if isinstance(item, Fault):
-                    yield item._replace(place=f"{self._prefix}{item.place}")
-                else:
-                    yield from self._record(*item)
+            yield from self._file(path)
             self.tree.settle(main)
             yield from self._broken(self.tree)
         except OSError as error:
@@ -122,9 +125,20 @@ class Reader:
         finally:
             self.tree, self._agent, self._prefix = main, None, ""
 
+    def _file(self, path: Path) -> Iterator[Item]:
+        out = self._out
+        for item in records(path, self._decode):
+            if isinstance(item, Fault):
+                yield item._replace(place=f"{self._prefix}{item.place}")
+                continue
+            self._record(*item)
+            if out:
+                yield from out
+                out.clear()
+
     def _broken(self, hanging: Tree) -> Iterator[Item]:
-        for number, what in hanging.broken.items():
-            yield Fault("missing_parent", f"{self._prefix}line {hanging.lines[number]}", what)
+        for line, what in hanging.broken.values():
+            yield Fault("missing_parent", self._place(line), what)
 
     def notes(self) -> Iterator[Item]:
         """What the tree says of the calls that are open at the end of the transcript."""
@@ -132,7 +146,7 @@ class Reader:
             return
         strict = self.tree.strict()
         for id, call in self.open.items():
-            if call.number != NONE and not self.tree.lanes[call.number] and not strict[call.number]:
+            if call.number != NONE and not self.tree.lane(call.number) and not strict[call.number]:
                 yield Sign(f"line {call.line}", id, "requested", "not on the chain that resuming shows to the model")
 
     def rest(self) -> Iterator[Item]:
@@ -141,51 +155,59 @@ class Reader:
             yield from waiting
         self._early.clear()
 
-    def _record(self, line: int, record: Record) -> Iterator[Item]:
+    def _record(self, line: int, record: Record) -> None:
         if record.version != self.version or record.session_id != self.session:
-            yield from self._about(record)
+            self._about(record)
         kind = record.type
-        if kind in CHAIN:
-            number = self._add(line, record) if record.uuid is not None else NONE
-            if number != NONE or record.uuid is None:  # else it is there already
-                yield from self._chained(line, number, record)
+        flags = _FLAGS.get(kind)
+        if flags is not None:
+            self._chained(line, record, flags)
         elif kind == "file-history-snapshot":
             if record.is_snapshot_update and record.message_id is not None:
-                yield from self._snapshot(line, record.message_id)
+                self._snapshot(line, record.message_id)
         elif kind not in METADATA:
-            yield Other(f"{self._prefix}line {line}", kind)
+            self._out.append(Other(self._place(line), kind))
 
-    def _chained(self, line: int, number: int, record: Record) -> Iterator[Item]:
-        kind, message = record.type, record.message
-        if kind not in ("user", "assistant"):
-            yield from self._evidence(line, record)
+    def _chained(self, line: int, record: Record, flags: int) -> None:
+        number = NONE
+        if record.uuid is not None:
+            if record.is_sidechain and self._agent is None:
+                flags |= tree.ASIDE | tree.BARRED
+            elif record.is_meta or record.team_name:
+                flags |= tree.BARRED
+            number = self.tree.add(record.uuid, record.parent_uuid, line, flags)
+            if number == NONE:
+                return  # it is there already
+        message = record.message
+        if not flags & tree.SPOKEN:
+            self._unspoken(line, number, record)
         elif message is None:
-            yield Other(f"{self._prefix}line {line}", f"{kind} without a message")
-        elif kind == "assistant":
-            yield from self._assistant(line, number, record, message.content)
+            self._out.append(Other(self._place(line), f"{record.type} without a message"))
+        elif record.type == "assistant":
+            if message.id is not None and number != NONE:
+                self.tree.belongs(number, message.id)
+            self._assistant(line, number, record, message.content)
         else:
-            yield from self._user(line, number, record, message.content)
+            self._user(line, number, record, message.content)
 
-    def _about(self, record: Record) -> Iterator[Item]:
+    def _unspoken(self, line: int, number: int, record: Record) -> None:
+        """Take a record of the tool about itself."""
+        if record.logical_parent_uuid is not None and record.parent_uuid is None and number != NONE:
+            self.tree.crosses(number, record.logical_parent_uuid)
+        if self.open:
+            shown = signs.shown_by(record, self.open)
+            if shown is not None:
+                self.open[shown.id].started |= shown.evidence != "requested"
+                self._out.append(Sign(self._place(line), *shown))
+
+    def _place(self, line: int) -> str:
+        return f"{self._prefix}line {line}"
+
+    def _about(self, record: Record) -> None:
         version, session = record.version or self.version, record.session_id or self.session
         if self._agent is None and (version, session) != (self.version, self.session):
             self.version, self.session = version, session
-            yield About(version, session)
-
-    def _add(self, line: int, record: Record) -> int:
-        flags = 0
-        if record.type in ("user", "assistant"):
-            flags |= tree.SPOKEN
-        elif record.type == "progress":
-            flags |= tree.PROGRESS
-        if self._agent is None and record.is_sidechain:
-            flags |= tree.ASIDE | tree.BARRED
-        elif record.team_name or record.is_meta:
-            flags |= tree.BARRED
-        message = record.message.id if record.message is not None and record.type == "assistant" else None
-        uuid = record.uuid
-        assert uuid is not None  # noqa: S101 - only records that have one are added
-        return self.tree.add(uuid, record.parent_uuid, line, flags, message, record.logical_parent_uuid)
+            self._out.append(About(version, session))
 
     def _run(self, number: int, record: Record) -> str:
         if self._agent is not None:
@@ -193,21 +215,23 @@ class Reader:
         if record.is_sidechain:
             if record.agent_id:
                 return f"agent-{record.agent_id}"
-            return f"sidechain-{self.tree.lanes[number]}" if number != NONE else "sidechain"
+            return f"sidechain-{self.tree.lane(number)}" if number != NONE else "sidechain"
         if self._shown is None or number == NONE or self._shown[number]:
             return "main"
         return OFF_CHAIN
 
-    def _assistant(self, line: int, number: int, record: Record, content: str | list[Block]) -> Iterator[Item]:
-        asking = [block for block in content if block.type == "tool_use"] if not isinstance(content, str) else []
+    def _assistant(self, line: int, number: int, record: Record, content: str | list[Block]) -> None:
+        asking = [block for block in content if block.type == "tool_use"] if content.__class__ is list else ()
+        if not asking and (record.full is None or _is_of_the_tool(record)):
+            return
         new = [block for block in asking if self._is_new(record, block)]
-        if not new and (asking or record.full is None or _is_of_the_tool(record)):
+        if not new and asking:
             return
         run = self._run(number, record)
-        place = f"{self._prefix}line {line}"
-        yield Said(place, "assistant_message", self._asking(record, new, len(new) == len(asking)), run, _time(record))
+        data = self._asking(record, new, len(new) == len(asking))
+        self._out.append(Said(self._place(line), "assistant_message", data, run, _time(record)))
         for block in new:
-            yield from self._asked_for(line, number, record, block, run)
+            self._asked_for(line, number, record, block, run)
 
     def _is_new(self, record: Record, block: Block) -> bool:
         """Whether a call is not one that the same API message has asked for."""
@@ -237,26 +261,24 @@ class Reader:
                 data[name] = message[key]
         return data
 
-    def _asked_for(self, line: int, number: int, record: Record, block: Block, run: str) -> Iterator[Item]:
+    def _asked_for(self, line: int, number: int, record: Record, block: Block, run: str) -> None:
         id = block.id or ""
         early = self._early.pop(id, None)
         if early is not None:
-            for said in early:
-                yield said._replace(run=run)
+            self._out += [said._replace(run=run) for said in early]
             return
         prompt = _prompt(block) if block.name in signs.AGENTS else None
         self.open[id] = _Open(block.name, record.uuid, number, line, run, prompt)
         if record.uuid in self._backed_up and block.name in signs.EDITS:
-            self.open[id].started = True
-            yield Sign(f"{self._prefix}line {line}", id, "dispatched", _BACKUP)
+            self._started(line, id, _BACKUP)
 
-    def _user(self, line: int, number: int, record: Record, content: str | list[Block]) -> Iterator[Item]:
+    def _user(self, line: int, number: int, record: Record, content: str | list[Block]) -> None:
         if record.is_sidechain and record.parent_uuid is None and self._agent is None:
-            yield from self._sidechain(line, content)
-        results = [block for block in content if block.type == "tool_result"] if not isinstance(content, str) else []
+            self._sidechain(line, content)
+        results = [block for block in content if block.type == "tool_result"] if content.__class__ is list else ()
         if record.full is None:
             for block in results:
-                yield from self._answered(line, record, block, {"id": block.tool_use_id or "", "parts": []}, "main")
+                self._answered(line, record, block, {"id": block.tool_use_id or "", "parts": []}, "main")
             return
         run = self._run(number, record)
         by_id = {block.tool_use_id or "": block for block in results}
@@ -264,49 +286,40 @@ class Reader:
             if type_ == "tool_result":
                 id = data["id"] if isinstance(data["id"], str) else ""
                 lane = self.open[id].run if id in self.open else run
-                yield from self._answered(line, record, by_id[id], data | {"id": id}, lane)
+                self._answered(line, record, by_id[id], data | {"id": id}, lane)
             elif data.get("parts"):
-                place = f"{self._prefix}line {line}"
-                yield Said(place, type_, data, run, _time(record), replaces=record.is_compact_summary is True)
+                summary = record.is_compact_summary is True
+                self._out.append(Said(self._place(line), type_, data, run, _time(record), replaces=summary))
 
-    def _answered(self, line: int, record: Record, block: Block, data: dict[str, Any], run: str) -> Iterator[Item]:
+    def _answered(self, line: int, record: Record, block: Block, data: dict[str, Any], run: str) -> None:
         id = block.tool_use_id or ""
         call = self.open.pop(id, None)
         by = inventor(record, block, started=call is not None and call.started)
         if by is not None:
             data = data | {"metadata": {"synthetic": True, "by": by}}
-        said = Said(f"{self._prefix}line {line}", "tool_result", data, run, _time(record))
-        if call is not None:
-            yield said
-        elif hash(block.tool_use_id) not in self._asked:
+        said = Said(self._place(line), "tool_result", data, run, _time(record))
+        if call is None and hash(block.tool_use_id) not in self._asked:
             self._early.setdefault(id, []).append(said)
-        elif self._agent is None:
-            yield said
+        elif call is not None or self._agent is None:
+            self._out.append(said)
 
-    def _sidechain(self, line: int, content: str | list[Block]) -> Iterator[Item]:
-        """A sub-agent that begins in the file: its first words are those of the call it serves."""
+    def _sidechain(self, line: int, content: str | list[Block]) -> None:
+        """Take a sub-agent that begins in the file: its first words are those of the call it serves."""
         for id, call in self.open.items():
-            if call.prompt is not None and not call.started and call.prompt == _words(content):
-                call.started = True
-                yield Sign(f"line {line}", id, "dispatched", "its sub-agent began")
+            if call.prompt is not None and not call.started and call.prompt == content:
+                self._started(line, id, "its sub-agent began")
                 return
 
-    def _evidence(self, line: int, record: Record) -> Iterator[Item]:
-        if not self.open:
-            return
-        shown = signs.shown_by(record)
-        if shown is None or shown.id not in self.open:
-            return
-        self.open[shown.id].started |= shown.evidence != "requested"
-        yield Sign(f"{self._prefix}line {line}", *shown)
-
-    def _snapshot(self, line: int, uuid: str) -> Iterator[Item]:
-        edits = [(id, call) for id, call in self.open.items() if call.uuid == uuid and call.name in signs.EDITS]
-        for id, call in edits:
-            call.started = True
-            yield Sign(f"{self._prefix}line {line}", id, "dispatched", _BACKUP)
+    def _snapshot(self, line: int, uuid: str) -> None:
+        edits = [id for id, call in self.open.items() if call.uuid == uuid and call.name in signs.EDITS]
+        for id in edits:
+            self._started(line, id, _BACKUP)
         if not edits and uuid not in self.tree:
             self._backed_up.add(uuid)
+
+    def _started(self, line: int, id: str, what: str) -> None:
+        self.open[id].started = True
+        self._out.append(Sign(self._place(line), id, "dispatched", what))
 
 
 _BACKUP: Final = "file-history-snapshot: a backup was taken right before the edit"
@@ -314,8 +327,12 @@ _BACKUP: Final = "file-history-snapshot: a backup was taken right before the edi
 
 def inventor(record: Record, block: Block, *, started: bool) -> str | None:
     """Who invented a result, or None for one that is real."""
+    if bytes(record.turnwal):
+        return TURNWAL
     text = text_of(block.content)
-    if bytes(record.turnwal) or is_ours(text):
+    if not text:
+        return None
+    if is_ours(text):
         return TURNWAL
     if text.startswith(_INVENTED) or (started and text.startswith(_REFUSED)):
         return NAME
@@ -332,11 +349,6 @@ def _prompt(block: Block) -> str | None:
         return msgspec.json.decode(block.input, type=dict[str, Any]).get("prompt")
     except msgspec.MsgspecError:
         return None
-
-
-def _words(content: str | list[Block]) -> str | None:
-    """The text of a message that is nothing else."""
-    return content if isinstance(content, str) else None
 
 
 def _blocks(content: object) -> Any:

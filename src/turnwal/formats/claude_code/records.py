@@ -63,7 +63,7 @@ _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _python = json.JSONDecoder()
 
 
-class Block(Struct):
+class Block(Struct, gc=False):
     """A block of a message."""
 
     type: str = ""
@@ -74,7 +74,7 @@ class Block(Struct):
     content: Raw = Raw(b"")
 
 
-class Message(Struct):
+class Message(Struct, gc=False):
     """What the model said or was told."""
 
     content: str | list[Block] = ""
@@ -82,7 +82,7 @@ class Message(Struct):
     model: str | None = None
 
 
-class Record(Struct, rename="camel"):
+class Record(Struct, rename="camel", gc=False):
     """A line; the fields that are read, as far as they are there."""
 
     type: str
@@ -106,7 +106,7 @@ class Record(Struct, rename="camel"):
     message_id: str | None = None
     is_snapshot_update: bool | None = None
     turnwal: Raw = Raw(b"")
-    full: Any = None
+    full: Any = field(name="", default=None)
     """The whole record; only `whole` has it."""
 
 
@@ -125,8 +125,7 @@ def calls(line: bytes) -> Record:
         record = _tolerant(_loaded(line))  # half a character, as an escape: it is JSON, and only Python reads it
     except RecursionError:
         raise msgspec.DecodeError("nested too deep") from None
-    record.full = None
-    if record.type in _PIECES and record.uuid is None:
+    if record.uuid is None and record.type in _PIECES:
         raise msgspec.ValidationError("a piece of a record")
     return record
 

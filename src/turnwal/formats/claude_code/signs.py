@@ -6,7 +6,7 @@ evidence at all and still ran.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -54,26 +54,19 @@ _HOOKS: Final[dict[str, tuple[Literal["requested", "ran"], str]]] = {
 }
 
 
-def shown_by(record: Record) -> Shown | None:
-    """What a record of progress, or of a hook, shows."""
+def shown_by(record: Record, open_calls: Container[str]) -> Shown | None:
+    """What a record of progress, or of a hook, shows about a call that is open."""
     if record.type == "progress":
-        event = _decoded(record.data)
-        id = record.parent_tool_use_id or record.tool_use_id
-        if event is None or not id or not event.type:
-            return None
-        if event.type != "hook_progress":
+        id = record.parent_tool_use_id or record.tool_use_id or ""
+        event = _decoded(record.data) if id in open_calls else None
+        if event is not None and event.type not in ("hook_progress", ""):
             return Shown(id, "dispatched", f"{event.type}: {_AT_WORK.get(event.type, 'it was at work')}")
-    elif record.type == "attachment":
-        event = _decoded(record.attachment)
-        if event is None or not event.tool_use_id:
-            return None
-        id = event.tool_use_id
     else:
+        event = _decoded(record.attachment) if record.type == "attachment" else None
+        id = event.tool_use_id if event is not None else ""
+    if event is None or id not in open_calls or event.hook_event not in _HOOKS:
         return None
-    hook = _HOOKS.get(event.hook_event)
-    if hook is None:
-        return None
-    evidence, what = hook
+    evidence, what = _HOOKS[event.hook_event]
     if event.type == "hook_blocking_error" and evidence == "requested":
         what = "a hook stopped it"
     return Shown(id, evidence, f"hook {event.hook_event}: {what}")

@@ -10,6 +10,7 @@ Source of the rules: `_build_conversation_chain` of claude-agent-sdk-python 0.2.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
@@ -36,18 +37,17 @@ class Tree:
         self.up = array("q")
         """The number of the parent, or `NONE`."""
         self.flags = bytearray()
-        self.lines = array("q")
+        self._speaking = array("q")
+        """The records that are a line of an API message, and the hash of which one."""
         self._messages = array("q")
-        """A hash of the API message that a line is of; 0 for none."""
         self._across: dict[int, int] = {}
         """Of a compaction: the hash of the record before it."""
-        self._pending: dict[int, int] = {}
-        """Of records whose parent is not there yet: its hash."""
-        self.lanes = array("q")
-        """Which inline sub-agent a record is of, from 1; 0 for the main conversation."""
+        self._pending: dict[int, tuple[int, int]] = {}
+        """Of records whose parent is not there yet: its hash, and the line of the record."""
+        self._lanes: dict[int, int] = {}
         self._lane_count = 0
-        self.broken: dict[int, str] = {}
-        """Records whose parent is missing or in a circle, with what is wrong; filled by `settle`."""
+        self.broken: dict[int, tuple[int, str]] = {}
+        """Records whose parent is missing or in a circle, with the line and what is wrong; filled by `settle`."""
         self._bridges: dict[int, int] = {}
         """The parents that they have instead."""
 
@@ -57,31 +57,44 @@ class Tree:
     def __contains__(self, uuid: str) -> bool:
         return hash(uuid) in self.numbers
 
-    def add(self, uuid: str, parent: str | None, line: int, flags: int, message: str | None, across: str | None) -> int:
+    def add(self, uuid: str, parent: str | None, line: int, flags: int) -> int:
         """Take the next record; returns its number, or `NONE` for a copy of one that is there."""
-        key, number = hash(uuid), len(self.up)
-        if self.numbers.setdefault(key, number) != number:
+        numbers = self.numbers
+        key, number = hash(uuid), len(self.flags)
+        if numbers.setdefault(key, number) != number:
             return NONE
         up = NONE
         if parent is not None:
-            up = self.numbers.get(hash(parent), NONE)
-            if up in (NONE, number):
+            above = hash(parent)
+            up = numbers.get(above, NONE)
+            if up == NONE or up == number:  # noqa: PLR1714, SIM109 - a hot path
                 up = NONE
-                self._pending[number] = hash(parent)
-        if across is not None and parent is None:
-            self._across[number] = hash(across)
+                self._pending[number] = above, line
         self.up.append(up)
         self.flags.append(flags)
-        self.lines.append(line)
-        self._messages.append(hash(message) if message is not None else 0)
-        self.lanes.append(self._lane(up) if flags & ASIDE else 0)
+        if flags & ASIDE:
+            self._lanes[number] = self._lane(up)
         return number
 
+    def belongs(self, number: int, message: str) -> None:
+        """A record is a line of an API message."""
+        self._speaking.append(number)
+        self._messages.append(hash(message))
+
+    def crosses(self, number: int, before: str) -> None:
+        """A record begins anew after a compaction, behind another one."""
+        self._across[number] = hash(before)
+
+    def lane(self, number: int) -> int:
+        """Which inline sub-agent a record is of, from 1; 0 for the main conversation."""
+        return self._lanes.get(number, 0)
+
     def _lane(self, up: int) -> int:
-        if up != NONE and self.lanes[up]:
-            return self.lanes[up]
-        self._lane_count += 1
-        return self._lane_count
+        lane = self.lane(up)
+        if not lane:
+            self._lane_count += 1
+            lane = self._lane_count
+        return lane
 
     def settle(self, outer: "Tree | None" = None) -> None:
         """Look for the parents that were not there yet. `outer`: records of another file that may be parents too.
@@ -89,14 +102,13 @@ class Tree:
         The first record of a file may hang under one of an earlier file: nothing is missing then.
         """
         late: list[int] = []
-        for number, parent in self._pending.items():
+        for number, (parent, line) in self._pending.items():
             up = self.numbers.get(parent, NONE)
             if up != NONE:
                 self.up[number] = up
                 late.append(number)
             elif number and not (outer is not None and parent in outer.numbers):
-                self.broken[number] = "it hangs under a record that is not there"
-        self._pending.clear()
+                self.broken[number] = line, "it hangs under a record that is not there"
         looked = bytearray(len(self))
         for number in late:  # a circle has a record that came before its parent
             path: list[int] = []
@@ -108,15 +120,16 @@ class Tree:
             if at != NONE and at in path:
                 first = min(path[path.index(at) :])
                 self.up[first] = NONE
-                self.broken[first] = "its parents go round in a circle"
+                self.broken[first] = self._pending[first][1], "its parents go round in a circle"
+        self._pending.clear()
 
         for number in sorted(self.broken):
             self._bridges[number] = self._bridge(number)
 
     def _bridge(self, number: int) -> int:
         """The last record before one in the same conversation, where that does not hang under it, or `NONE`."""
-        lane = self.lanes[number]
-        bridge = at = next((at for at in range(number - 1, NONE, -1) if self.lanes[at] == lane), NONE)
+        lane = self.lane(number)
+        bridge = at = next((at for at in range(number - 1, NONE, -1) if self.lane(at) == lane), NONE)
         while at not in (NONE, number):
             at = self.parent(at)
         return bridge if at == NONE else NONE
@@ -167,23 +180,28 @@ class Tree:
 
     def _marked(self, path: Iterator[int]) -> bytearray:
         marks = bytearray(len(self))
-        shown: set[int] = set()
         for number in path:
             marks[number] = 1
-            if self._messages[number]:
-                shown.add(self._messages[number])
-        for number, message in enumerate(self._messages):
-            if message and message in shown:
+        lines = list(zip(self._speaking, self._messages, strict=True))
+        shown = {message for number, message in lines if marks[number]}
+        for number, message in lines:
+            if message in shown:
                 marks[number] = 1
         return marks
 
+    def message(self, number: int) -> int | None:
+        """A hash of the API message that a record is a line of."""
+        at = bisect_left(self._speaking, number)
+        return self._messages[at] if at < len(self._speaking) and self._speaking[at] == number else None
+
     def last_of_message(self, number: int) -> int:
         """The last line of the API message that a line is of."""
-        message = self._messages[number]
-        if not message:
+        message = self.message(number)
+        if message is None:
             return number
-        return next(at for at in range(len(self) - 1, NONE, -1) if self._messages[at] == message)
+        return self._speaking[max(at for at, other in enumerate(self._messages) if other == message)]
 
     def same_message(self, one: int, other: int) -> bool:
         """Whether two lines are of one API message."""
-        return self._messages[one] != 0 and self._messages[one] == self._messages[other]
+        message = self.message(one)
+        return message is not None and message == self.message(other)
