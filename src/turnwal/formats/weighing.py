@@ -40,10 +40,13 @@ class _Asked(Struct, eq=False):
     free_text: bool
     run: str
     evidence: Evidence
-    because: list[str]
     place: str
     index: int
     """Which call of the session it is."""
+    whole: bool
+    """The message that asks for it completed."""
+    because: list[str] = []
+    """The records that show more than the request."""
 
 
 def weigh(found: Found, items: Iterable[Item]) -> Diagnosis:
@@ -105,13 +108,16 @@ class _Weigher:
         same = self._open.get(id)
         if same and id and any(call.name == name and call.arguments == arguments for call in same):
             return  # recorded again, as a rewritten message is
-        because = [f"{said.place}: asked for{'' if whole else ' by a message that never completed'}"]
         free = part.get("format") == "text"
-        call = _Asked(id, name, arguments, free, said.run, "requested", because, said.place, index=self._calls)
+        call = _Asked(id, name, arguments, free, said.run, "requested", said.place, self._calls, whole)
         self._calls += 1
-        self._open.setdefault(id, []).append(call)
-        for early in self._early.pop(id, ()):
-            self._answer(early)
+        if same is None:
+            self._open[id] = [call]
+        else:
+            same.append(call)
+        if self._early:
+            for early in self._early.pop(id, ()):
+                self._answer(early)
 
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
@@ -208,7 +214,7 @@ class _Weigher:
     def _judged(self, asked: _Asked) -> OpenCall:
         """The call with its risk, by the rules of recovery over what the records show."""
         if asked.evidence == "waiting":
-            return _told(asked, None, asked.because)
+            return _told(asked, None, ())
         turn = Turn(seq=0, number=None, dispatch="durable" if self._about.durable else "none")
         call = Call(key=0, id=asked.id, name=asked.name, arguments=asked.arguments, free_text=asked.free_text)
         call.asked, call.asked_at = True, 1
@@ -219,16 +225,17 @@ class _Weigher:
             state.lost_after = state.lost_seq = 3
         verdict = judge(state, turn, call, strict=True)
         sentence = next(rule.sentence for rule in RULES if rule.number == verdict.rule)
-        return _told(asked, verdict.risk, [*asked.because, sentence])
+        return _told(asked, verdict.risk, (sentence,))
 
 
-def _told(asked: _Asked, risk: Risk | None, because: list[str]) -> OpenCall:
+def _told(asked: _Asked, risk: Risk | None, rule: tuple[str, ...]) -> OpenCall:
+    request = f"{asked.place}: asked for{'' if asked.whole else ' by a message that never completed'}"
     return OpenCall(
         id=asked.id,
         name=asked.name,
         evidence=asked.evidence,
         risk=risk,
-        because=tuple(because),
+        because=(request, *asked.because, *rule),
         place=asked.place,
         arguments=asked.arguments,
         run=asked.run,

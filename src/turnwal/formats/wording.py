@@ -10,7 +10,8 @@ MARK: Final = "turnwal"
 UNKNOWN_TEXT: Final = "No outcome was recorded for this call. It may have run. Check before repeating."
 NOT_STARTED_TEXT: Final = "This call did not run: it was never handed to the tool. It is safe to make it again."
 
-_TEXTS: Final = (UNKNOWN_TEXT, NOT_STARTED_TEXT)
+OURS: Final = (UNKNOWN_TEXT, NOT_STARTED_TEXT)
+"""Every text of a repair."""
 
 
 def text_for(risk: Risk | None) -> str:
@@ -20,4 +21,4 @@ def text_for(risk: Risk | None) -> str:
 
 def is_ours(text: object) -> bool:
     """Whether a result is one of a repair: where a format has no open place, the text itself is the mark."""
-    return isinstance(text, str) and text in _TEXTS
+    return isinstance(text, str) and text in OURS

@@ -27,7 +27,7 @@ from turnwal.formats.claude_code.tree import NONE, Tree
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.lines import records
-from turnwal.formats.wording import is_ours
+from turnwal.formats.wording import OURS, is_ours
 from turnwal.transcript.anthropic.parse import history
 
 NAME: Final = "claude_code"
@@ -229,7 +229,7 @@ class Reader:
             return
         run = self._run(number, record)
         data = self._asking(record, new, len(new) == len(asking))
-        self._out.append(Said(self._place(line), "assistant_message", data, run, _time(record)))
+        self._out.append(Said(self._place(line), "assistant_message", data, run, _time(record.full)))
         for block in new:
             self._asked_for(line, number, record, block, run)
 
@@ -289,7 +289,7 @@ class Reader:
                 self._answered(line, record, by_id[id], data | {"id": id}, lane)
             elif data.get("parts"):
                 summary = record.is_compact_summary is True
-                self._out.append(Said(self._place(line), type_, data, run, _time(record), replaces=summary))
+                self._out.append(Said(self._place(line), type_, data, run, _time(record.full), replaces=summary))
 
     def _answered(self, line: int, record: Record, block: Block, data: dict[str, Any], run: str) -> None:
         id = block.tool_use_id or ""
@@ -297,7 +297,7 @@ class Reader:
         by = inventor(record, block, started=call is not None and call.started)
         if by is not None:
             data = data | {"metadata": {"synthetic": True, "by": by}}
-        said = Said(self._place(line), "tool_result", data, run, _time(record))
+        said = Said(self._place(line), "tool_result", data, run, _time(record.full))
         if call is None and hash(block.tool_use_id) not in self._asked:
             self._early.setdefault(id, []).append(said)
         elif call is not None or self._agent is None:
@@ -325,11 +325,14 @@ class Reader:
 _BACKUP: Final = "file-history-snapshot: a backup was taken right before the edit"
 
 
+_BEGINNINGS: Final = tuple(f'"{text[:4]}'.encode() for text in (*_INVENTED, _REFUSED, *OURS))
+
+
 def inventor(record: Record, block: Block, *, started: bool) -> str | None:
     """Who invented a result, or None for one that is real."""
     if bytes(record.turnwal):
         return TURNWAL
-    text = text_of(block.content)
+    text = text_of(block.content, _BEGINNINGS)
     if not text:
         return None
     if is_ours(text):
@@ -365,9 +368,11 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _time(record: Record) -> int | None:
+def _time(full: dict[str, Any] | None) -> int | None:
     """Unix milliseconds, where the whole record was read and says so."""
-    stamp = record.full.get("timestamp") if record.full is not None else None
+    if full is None:
+        return None
+    stamp = full.get("timestamp")
     if not isinstance(stamp, str):
         return None
     try:

@@ -202,12 +202,13 @@ def arguments_of(block: Block) -> str:
 _SHORT: Final = 2_000
 
 
-def text_of(content: Raw) -> str:
-    """The text of a result, where it is a short one; the words of the tool itself are."""
-    if len(bytes(content)) > _SHORT:
+def text_of(content: Raw, beginnings: tuple[bytes, ...]) -> str:
+    """The text of a result, where it is a short one that begins in one of these ways; the words of the tool do."""
+    raw = bytes(memoryview(content)[: _SHORT + 1])
+    if len(raw) > _SHORT or not (raw.startswith(beginnings) or raw.startswith(b"[")):
         return ""
     try:
-        value = msgspec.json.decode(content)
+        value = msgspec.json.decode(raw)
     except msgspec.MsgspecError:
         return ""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
