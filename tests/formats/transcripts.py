@@ -119,8 +119,9 @@ def answered_in(lines: Iterable[Line]) -> set[str]:
 def blocks_of(lines: Iterable[Line]) -> list[Line]:
     found = []
     for line in lines:
-        content = line.get("message", {}).get("content", ())
-        found += [block for block in content if isinstance(block, dict)]
+        content = line.get("message", {}).get("content")
+        if isinstance(content, list):
+            found += [block for block in content if isinstance(block, dict)]
     return found
 
 

@@ -196,7 +196,7 @@ def _raw(value: dict[str, Any], key: str) -> Raw:
 
 def arguments_of(block: Block) -> str:
     """The arguments of a call as JSON text."""
-    return bytes(block.input).decode("utf-8", "replace") or "{}"
+    return str(memoryview(block.input), "utf-8", "replace") or "{}"
 
 
 _SHORT: Final = 2_000
