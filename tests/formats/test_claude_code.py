@@ -163,6 +163,17 @@ def test_the_reasons_name_the_records(tmp_path: Path) -> None:
     )
 
 
+def test_progress_that_goes_on_is_told_once(tmp_path: Path) -> None:
+    made = started()
+    made.call("msg_1", "toolu_1")
+    for _ in range(300):
+        made.progress("toolu_1", {"type": "bash_progress"})
+    (call,) = examined(transcript(tmp_path, made)).open
+    assert [line for line in call.because if "bash_progress" in line] == [
+        "line 3: bash_progress: the command was running"
+    ]
+
+
 def test_a_backup_that_is_recorded_before_its_edit_shows_it_too(tmp_path: Path) -> None:
     made = started()
     made.call("msg_1", "toolu_1", "Write")

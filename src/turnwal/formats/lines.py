@@ -8,6 +8,7 @@ Promises:
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
@@ -37,23 +38,20 @@ def records(file: Path | BinaryIO, decode: Decode[T]) -> Iterator[tuple[int, T] 
     `decode` must refuse objects that are no record of the format, since a piece of a broken line may be an object too.
     Raises `OSError`, and what reading an open file raises.
     """
-    if isinstance(file, Path):
-        with file.open("rb", buffering=1 << 20) as opened:
-            yield from records(opened, decode)
-        return
-    broken = _Broken()
-    number = 0
-    while line := file.readline(LINE_MAX + 1):
-        number += 1
-        try:
-            record = decode(line)
-        except (msgspec.MsgspecError, RecursionError):
-            yield from _odd(file, number, line, broken, decode)
-        else:
-            if broken.lines:
-                yield from broken.told(decode, last=False)
-            yield number, record
-    yield from broken.told(decode, last=True)
+    with file.open("rb", buffering=1 << 20) if isinstance(file, Path) else nullcontext(file) as opened:
+        broken = _Broken()
+        number, limit = 0, LINE_MAX + 1
+        while line := opened.readline(limit):
+            number += 1
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, RecursionError):
+                yield from _odd(opened, number, line, broken, decode)
+            else:
+                if broken.lines:
+                    yield from broken.told(decode, last=False)
+                yield number, record
+        yield from broken.told(decode, last=True)
 
 
 def _odd(

@@ -122,19 +122,19 @@ class _Weigher:
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
         waiting = self._open.get(id)
-        invented = is_synthetic(said.data) and said.data["metadata"].get("by") != TURNWAL
+        invented = "metadata" in said.data and is_synthetic(said.data) and said.data["metadata"].get("by") != TURNWAL
         if not waiting:
             self._answer_again(id, said, invented=invented)
             return
         call = waiting.pop(0)
         if not waiting:
             del self._open[id]
-        if invented:
-            call.evidence = "answered_synthetic"
-            call.because.append(f"{said.place}: an answer that {said.data['metadata'].get('by', 'the tool')} invented")
-            self._invented[id] = call
-        else:
+        if not invented:
             self._answered[id] = self._answered.get(id, 0) + 1
+            return
+        call.evidence = "answered_synthetic"
+        call.because.append(f"{said.place}: an answer that {said.data['metadata'].get('by', 'the tool')} invented")
+        self._invented[id] = call
 
     def _answer_again(self, id: str, said: Said, *, invented: bool) -> None:
         """Take a result for which no call is open."""

@@ -62,6 +62,8 @@ class _Open(msgspec.Struct, eq=False):
     """What a sub-agent is to do."""
     started: bool = False
     """A record shows that it was handed over."""
+    told: str = ""
+    """What the newest record shows; progress is recorded every second, and said once."""
 
 
 def read(found: Found, depth: Depth) -> Iterator[Item]:
@@ -126,12 +128,12 @@ class Reader:
             self.tree, self._agent, self._prefix = main, None, ""
 
     def _file(self, path: Path) -> Iterator[Item]:
-        out = self._out
+        out, take = self._out, self._record
         for item in records(path, self._decode):
             if isinstance(item, Fault):
                 yield item._replace(place=f"{self._prefix}{item.place}")
                 continue
-            self._record(*item)
+            take(*item)
             if out:
                 yield from out
                 out.clear()
@@ -196,8 +198,10 @@ class Reader:
             self.tree.crosses(number, record.logical_parent_uuid)
         if self.open:
             shown = signs.shown_by(record, self.open)
-            if shown is not None:
-                self.open[shown.id].started |= shown.evidence != "requested"
+            if shown is not None and self.open[shown.id].told != shown.what:
+                call = self.open[shown.id]
+                call.started |= shown.evidence != "requested"
+                call.told = shown.what
                 self._out.append(Sign(self._place(line), *shown))
 
     def _place(self, line: int) -> str:
@@ -221,7 +225,9 @@ class Reader:
         return OFF_CHAIN
 
     def _assistant(self, line: int, number: int, record: Record, content: str | list[Block]) -> None:
-        asking = [block for block in content if block.type == "tool_use"] if content.__class__ is list else ()
+        asking: list[Block] = []
+        if not isinstance(content, str):
+            asking = [block for block in content if block.type == "tool_use"]
         if not asking and (record.full is None or _is_of_the_tool(record)):
             return
         new = [block for block in asking if self._is_new(record, block)]
@@ -275,7 +281,9 @@ class Reader:
     def _user(self, line: int, number: int, record: Record, content: str | list[Block]) -> None:
         if record.is_sidechain and record.parent_uuid is None and self._agent is None:
             self._sidechain(line, content)
-        results = [block for block in content if block.type == "tool_result"] if content.__class__ is list else ()
+        results: list[Block] = []
+        if not isinstance(content, str):
+            results = [block for block in content if block.type == "tool_result"]
         if record.full is None:
             for block in results:
                 self._answered(line, record, block, {"id": block.tool_use_id or "", "parts": []}, "main")
