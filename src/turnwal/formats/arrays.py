@@ -15,6 +15,9 @@ WHOLE_MAX: Final = 32 * 1024 * 1024
 
 _CHUNK: Final = 4 * 1024 * 1024
 _ELEMENT_MAX: Final = 128 * 1024 * 1024
+_LITERAL: Final = 16
+"""Characters at the end of a text that may be the beginning of a literal, a number or an escape."""
+_NO_ARRAY: Final = Fault("corrupt", "byte 0", "there is no JSON array where one was to be")
 _python = json.JSONDecoder()
 
 
@@ -30,7 +33,10 @@ def elements(path: Path, key: str | None = None) -> Iterator[tuple[int, Any] | F
             pass  # told piece by piece
         else:
             listed = value.get(key) if key is not None and isinstance(value, dict) else value
-            yield from enumerate(listed if isinstance(listed, list) else ())
+            if isinstance(listed, list):
+                yield from enumerate(listed)
+            else:
+                yield _NO_ARRAY
             return
     yield from _streamed(path, key)
 
@@ -39,7 +45,7 @@ def _streamed(path: Path, key: str | None) -> Iterator[tuple[int, Any] | Fault]:
     window = _Window(path)
     with window:
         if not window.enter(key):
-            yield Fault("corrupt", "byte 0", "there is no JSON array where one was to be")
+            yield _NO_ARRAY
             return
         index = 0
         while True:
@@ -48,7 +54,10 @@ def _streamed(path: Path, key: str | None) -> Iterator[tuple[int, Any] | Fault]:
                 return
             found = window.value() if end != "" else None
             if found is None:
-                yield Fault("torn", f"element {index}", "the array ends before its end")
+                if window.broken:
+                    yield Fault("corrupt", f"element {index}", "it is no JSON, nor can what stands behind it be told")
+                else:
+                    yield Fault("torn", f"element {index}", "the array ends before its end")
                 return
             yield index, found[0]
             index += 1
@@ -61,6 +70,8 @@ class _Window:
         self._path = path
         self._text = ""
         self._at = 0
+        self.broken = False
+        """The text is no JSON, rather than at its end."""
 
     def __enter__(self) -> Self:
         self._file = self._path.open("rb")
@@ -123,11 +134,16 @@ class _Window:
         while True:
             try:
                 value, end = _python.raw_decode(self._text, self._at)
-            except ValueError:
-                if len(self._text) - self._at > _ELEMENT_MAX or not self._more():
+            except json.JSONDecodeError as error:
+                ended = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LITERAL
+                if not ended or len(self._text) - self._at > _ELEMENT_MAX:
+                    self.broken = True
+                    return None
+                if not self._more():
                     return None
                 continue
-            except RecursionError:
+            except (ValueError, RecursionError):  # a number of thousands of digits, brackets in brackets
+                self.broken = True
                 return None
             # a number that ends where the window ends may go on
             if end == len(self._text) and self._more():

@@ -25,18 +25,20 @@ class Unread:
 
 
 def find(paths: Iterable[Path]) -> Iterator[Found | Unread]:
-    """Yield the sessions at these paths and below, in the order of their names.
+    """Yield the sessions at these paths and below, in the order of their names, each file and folder once.
 
     A path that was named and holds no session is `Unread`; below a folder such files are stepped over.
     """
-    seen: set[tuple[int, int]] = set()
+    before: set[_Identity] = set()
     for path in paths:
-        count = 0
-        for found in _below(path, seen, named=True):
-            count += 1
+        walk = _Walk(path, before)
+        told = False
+        for found in walk.sessions():
+            told = True
             yield found
-        if not count:
-            yield Unread(path, "unreadable", _nothing(path))
+        if not told and not walk.met_again:
+            yield Unread(path, "unreadable", "there is no session of a known format in it")
+        before |= walk.seen
 
 
 def known_places() -> list[Path]:
@@ -50,33 +52,53 @@ def known_places() -> list[Path]:
     return list(places)
 
 
-def _nothing(path: Path) -> str:
-    if not path.exists():
-        return "there is no such path"
-    return "there is no session of a known format in it"
+_Identity = tuple[int, int]
+"""Device and number of a file, whatever names it has."""
 
 
-def _below(path: Path, seen: set[tuple[int, int]], *, named: bool) -> Iterator[Found | Unread]:
-    try:
+class _Walk:
+    """Where the walk through one path is."""
+
+    def __init__(self, top: Path, before: set[_Identity]) -> None:
+        self._top = top
+        self._before = before
+        self.seen: set[_Identity] = set()
+        self.met_again = False
+        """Something here was looked at by an earlier walk."""
+
+    def sessions(self) -> Iterator[Found | Unread]:
+        """What is at the path and below."""
+        left = [self._top]
+        while left:
+            path = left.pop()
+            try:
+                if self._is_new(path):
+                    known, sampled = self._known(path)
+                    if known is None or sampled is None:
+                        left += sorted(path.iterdir(), reverse=True) if path.is_dir() else ()
+                    elif path is self._top or known.part_of is None or not known.part_of(path):
+                        yield from _sessions(known, sampled)
+            except DatabaseBusy as error:
+                yield Unread(path, "busy", str(error))
+            except FileNotFoundError:
+                if path is self._top:
+                    yield Unread(path, "unreadable", "there is no such path")
+            except OSError as error:
+                yield Unread(path, "unreadable", f"{error.strerror or error}")
+
+    def _is_new(self, path: Path) -> bool:
         status = path.stat()
-        if (status.st_dev, status.st_ino) in seen:
-            return
-        seen.add((status.st_dev, status.st_ino))
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._before:
+            self.met_again = True
+            return False
+        new = identity not in self.seen
+        self.seen.add(identity)
+        return new
+
+    def _known(self, path: Path) -> tuple[Format | None, Sample | None]:
         sampled = sample(path)
-        if sampled is not None:
-            known = recognised(sampled)
-            if known is not None:
-                if named or known.part_of is None or not known.part_of(path):
-                    yield from _sessions(known, sampled)
-                return
-        if path.is_dir():
-            for below in sorted(path.iterdir()):
-                yield from _below(below, seen, named=False)
-    except DatabaseBusy as error:
-        yield Unread(path, "busy", str(error))
-    except OSError as error:
-        if named or not isinstance(error, FileNotFoundError):
-            yield Unread(path, "unreadable", f"{error.strerror or error}")
+        return (recognised(sampled) if sampled is not None else None), sampled
 
 
 def recognised(sampled: Sample) -> Format | None:

@@ -17,7 +17,7 @@ from turnwal.core.chain import EMPTY, after
 from turnwal.core.line import make
 from turnwal.core.log import draft
 from turnwal.core.scan import Scan
-from turnwal.core.types import FORMAT
+from turnwal.core.types import FORMAT, SURFACE
 from turnwal.core.values import asking_parts, id_of, name_of
 from turnwal.formats.format import Found
 from turnwal.formats.items import About, Said, Sign
@@ -56,6 +56,9 @@ class _Importer:
         """By run and id: the keys of the calls that have no result yet, oldest first."""
         self._dispatched: set[str] = set()
         self._runs: dict[str, int] = {}
+        """The seq of each run's turn."""
+        self._shown: set[str] = set()
+        """The runs in which something was said."""
 
     def lines(self, id: str, nonce: str, writer: dict[str, Any]) -> Iterator[bytes]:
         """The lines of the whole session."""
@@ -94,12 +97,20 @@ class _Importer:
             key = self._answered(said.run, data)
             data = data if key is None else {"call": key, **data}
         seq = self._head.count
+        if said.replaces and self._may_replace(said.run):
+            data = {**data, "replace": [self._runs[said.run] + 1, seq - 1]}
+        if said.type in SURFACE:
+            self._shown.add(said.run)
         yield self._line(said.type, data, said.run, said.time)
         if said.type == "assistant_message":
             for index, part in asking_parts(data):
                 self._open.setdefault((said.run, id_of(part)), []).append(
                     _Asked(keys.text(keys.pack(seq, index)), name_of(part))
                 )
+
+    def _may_replace(self, run: str) -> bool:
+        """Whether there is something to replace, and no open call in it: one that is owed must not be hidden (F27)."""
+        return run in self._shown and not any(name == run for name, _ in self._open)
 
     def _answered(self, run: str, data: dict[str, Any]) -> str | None:
         """The key of the call that a result of this id answers."""

@@ -65,6 +65,8 @@ class Said(NamedTuple):
     run: str = "main"
     time: int | None = None
     """Unix milliseconds, where the record says so."""
+    replaces: bool = False
+    """It is a summary in place of all that was said before in its run."""
 
 
 class Sign(NamedTuple):

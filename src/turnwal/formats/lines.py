@@ -2,12 +2,13 @@
 
 Promises:
 - Every record that can be told from its surroundings is given, and all bytes that belong to none are named.
-- A line is split only where a whole JSON value ends and another begins, or where the rest of it is a whole record.
+- A line is split only where a whole JSON value ends and another begins, or where the rest of it is whole records.
 - Memory is bounded by the longest line, and that by `LINE_MAX`.
 """
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
@@ -22,6 +23,7 @@ Decode = Callable[[bytes], T]
 LINE_MAX: Final = 128 * 1024 * 1024
 """Bytes of a line. Records of more than 64 MB were seen; a longer one is named and left out."""
 
+_BOM: Final = b"\xef\xbb\xbf"
 _SPLITS_MAX: Final = 256
 """Places in a broken line that are tried as the start of a record."""
 _JOINED_MAX: Final = 16
@@ -36,36 +38,38 @@ def records(file: Path | BinaryIO, decode: Decode[T]) -> Iterator[tuple[int, T] 
     `decode` must refuse objects that are no record of the format, since a piece of a broken line may be an object too.
     Raises `OSError`, and what reading an open file raises.
     """
-    if isinstance(file, Path):
-        with file.open("rb", buffering=1 << 20) as opened:
-            yield from records(opened, decode)
-        return
-    broken = _Broken()
-    for number, line in _lines(file):
-        if isinstance(line, Fault):
-            yield line
-            continue
-        try:
-            record = decode(line)
-        except msgspec.MsgspecError:
-            yield from broken.add(number, line, decode)
-        else:
-            if broken.lines:
-                yield from broken.told(decode, last=False)
+    with file.open("rb", buffering=1 << 20) if isinstance(file, Path) else nullcontext(file) as opened:
+        broken = _Broken()
+        number, limit = 0, LINE_MAX + 1
+        while line := opened.readline(limit):
+            number += 1
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, RecursionError):
+                yield from _odd(opened, number, line, broken, decode)
+            else:
+                if broken.lines:
+                    yield from broken.told(decode, last=False)
+                yield number, record
+        yield from broken.told(decode, last=True)
+
+
+def _odd(
+    file: BinaryIO, number: int, line: bytes, broken: "_Broken", decode: Decode[T]
+) -> Iterator[tuple[int, T] | Fault]:
+    """What comes of a line that is no record."""
+    if number == 1 and line.startswith(_BOM):  # some editors put it there
+        line = line.removeprefix(_BOM)
+        record = _decoded(line, decode)
+        if record is not None:
             yield number, record
-    yield from broken.told(decode, last=True)
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | Fault]]:
-    """The lines that hold something, with their numbers; a fault in place of one over the limit."""
-    number = 0
-    while line := file.readline(LINE_MAX):
-        number += 1
-        if len(line) == LINE_MAX and not line.endswith(b"\n"):
-            _skip_line(file)
-            yield number, Fault("too_long", f"line {number}", f"the line is longer than {LINE_MAX:,} bytes")
-        elif not line.isspace():
-            yield number, line
+            return
+    if len(line) > LINE_MAX and not line.endswith(b"\n"):
+        _skip_line(file)
+        yield from broken.told(decode, last=False)
+        yield Fault("too_long", f"line {number}", f"the line is longer than {LINE_MAX:,} bytes")
+    elif not line.isspace():
+        yield from broken.add(number, line, decode)
 
 
 def _skip_line(file: BinaryIO) -> None:
@@ -117,57 +121,64 @@ def _pieces(number: int, line: bytes, decode: Decode[T], *, last: bool) -> Itera
             yield number, record
         if record is not None or not line.strip():
             return
-    fused = _split(line, decode)
-    if len(fused) > 1:
-        yield Fault("fused", place, f"{len(fused)} records on one line")
-        for record in fused:
-            yield number, record
-        return
-    start, record = _behind(line, decode)
-    if record is not None:
-        yield Fault("torn", place, f"{start:,} bytes of a record that was not finished, and another record behind them")
+    text = line.decode("utf-8", "surrogateescape").rstrip()
+    found, end = _whole(text, 0, decode)
+    behind, start = ([], len(text)) if end == len(text) else _behind(text, end, decode)
+    count = len(found) + len(behind)
+    if len(found) > 1 or (found and end < len(text)):
+        yield Fault("fused", place, f"{count:,} whole records on one line")
+    for record in found:
         yield number, record
-    elif last and not line.endswith(b"\n"):
-        yield Fault("torn", place, f"the last {len(line):,} bytes are a record that was not finished")
-    else:
-        yield Fault("corrupt", place, f"{len(line):,} bytes that are no record")
+    lost = len(text[end:start].encode("utf-8", "surrogateescape"))
+    if behind:
+        yield Fault(
+            "torn", place, f"{lost:,} bytes of a record that was not finished, and {_others(behind)} behind them"
+        )
+        for record in behind:
+            yield number, record
+    elif lost and last and (found or text.lstrip().startswith("{") or not line.endswith(b"\n")):
+        yield Fault("torn", place, f"the last {lost:,} bytes are a record that was not finished")
+    elif lost:
+        yield Fault("corrupt", place, f"{lost:,} bytes that are no record")
+
+
+def _others(behind: list[T]) -> str:
+    return "another record" if len(behind) == 1 else f"{len(behind):,} other records"
 
 
 def _decoded(line: bytes, decode: Decode[T]) -> T | None:
     try:
         return decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 
-def _split(line: bytes, decode: Decode[T]) -> list[T]:
-    """The records of a line that is nothing but whole records, or none."""
+def _whole(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int]:
+    """The whole records from a place on, one right behind the other, and where the last of them ends."""
     found: list[T] = []
-    text = line.decode("utf-8", "surrogateescape").strip()
-    at = 0
     while at < len(text):
         try:
             _, end = _python.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return []
+            break
         record = _decoded(text[at:end].encode("utf-8", "surrogateescape"), decode)
         if record is None:
-            return []
+            break
         found.append(record)
         while end < len(text) and text[end].isspace():
             end += 1
         at = end
-    return found
+    return found, at
 
 
-def _behind(line: bytes, decode: Decode[T]) -> tuple[int, T | None]:
-    """The whole record that a line ends with, and where it begins."""
-    at = line.find(b'{"', 1)
+def _behind(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int]:
+    """The whole records that a line ends with, and where the first of them begins."""
+    at = text.find('{"', at + 1)
     for _ in range(_SPLITS_MAX):
         if at < 0:
             break
-        record = _decoded(line[at:], decode)
-        if record is not None:
-            return at, record
-        at = line.find(b'{"', at + 1)
-    return 0, None
+        found, end = _whole(text, at, decode)
+        if found and end == len(text):
+            return found, at
+        at = text.find('{"', at + 1)
+    return [], len(text)

@@ -7,6 +7,7 @@ from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
 FORMATS: Final = (
+    "claude_code",
     "codex",
     "qwen_code",
     "pi",

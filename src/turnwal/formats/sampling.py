@@ -13,6 +13,7 @@ from turnwal.formats import zstd, zstd_frames
 from turnwal.formats.database import MAGIC, reading
 from turnwal.formats.format import Sample
 from turnwal.formats.lenient import value_of
+from turnwal.formats.lines import LINE_MAX
 
 HEAD: Final = 256 * 1024
 """Bytes of a file that are looked at."""
@@ -21,6 +22,7 @@ _RECORDS: Final = 24
 _NAMES: Final = 1_000
 """Entries of a directory that are looked at."""
 _WHOLE_MAX: Final = 32 * 1024 * 1024
+_CHUNK: Final = 1 << 20
 
 _python = json.JSONDecoder()
 
@@ -50,12 +52,30 @@ def sample(path: Path) -> Sample | None:
 def _text(path: Path, head: bytes) -> Sample | None:
     begins = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\0")[:1]
     if begins == b"[":
-        return Sample(path, "json", _elements(head), array=True)
-    if begins != b"{":
-        return None
+        elements = _elements(head)
+        if elements:
+            return Sample(path, "json", elements, array=True)
+    first, feed, _ = head.partition(b"\n")
+    if begins == b"{" and not _objects(first):
+        # a value over several lines may have a line that is an object too
+        whole = _whole(path)
+        if whole:
+            return Sample(path, "json", whole)
     objects = _objects(head)
-    whole = objects or _whole(path)
-    return Sample(path, "lines" if objects else "json", whole) if whole else None
+    if not objects and begins == b"{" and not feed and len(head) == HEAD:
+        objects = _objects(_behind_first_line(path))
+    return Sample(path, "lines", objects) if objects else None
+
+
+def _behind_first_line(path: Path) -> bytes:
+    """What stands behind a first line that is longer than what is looked at."""
+    with path.open("rb") as file:
+        read = 0
+        while read < LINE_MAX and (more := file.readline(_CHUNK)):
+            read += len(more)
+            if more.endswith(b"\n"):
+                return file.read(HEAD)
+    return b""
 
 
 def _database(path: Path) -> Sample | None:

@@ -33,7 +33,12 @@ _HARMLESS: Final = frozenset({"duplicate", "raw_newline", "fused"})
 
 def is_invented(said: Said) -> bool:
     """Whether a result was made up by the tool; one that a repair of ours wrote says what is known, and is one."""
-    return said.type == "tool_result" and is_synthetic(said.data) and said.data["metadata"].get("by") != TURNWAL
+    return (
+        said.type == "tool_result"
+        and "metadata" in said.data
+        and is_synthetic(said.data)
+        and said.data["metadata"].get("by") != TURNWAL
+    )
 
 
 class Named(Protocol):
@@ -60,10 +65,13 @@ class _Asked(Struct, eq=False):
     free_text: bool
     run: str
     evidence: Evidence
-    because: list[str]
     place: str
     index: int
     """Which call of the session it is."""
+    whole: bool
+    """The message that asks for it completed."""
+    because: list[str] = []
+    """The records that show more than the request."""
 
 
 def weigh(found: Found, items: Iterable[Item]) -> Diagnosis:
@@ -86,7 +94,8 @@ class _Weigher:
         self._open: dict[str, list[_Asked]] = {}
         """The unanswered calls of each id, oldest first."""
         self._invented: dict[str, _Asked] = {}
-        self._early: dict[str, Said] = {}
+        self._early: dict[str, list[Said]] = {}
+        """Where ids are unique: results that came before their call."""
         self._blind: Blind | None = None
         self._faults: list[Fault] = []
         self._faults_more = 0
@@ -119,22 +128,21 @@ class _Weigher:
 
     def _ask_one(self, said: Said, part: Any, *, whole: bool) -> None:
         id, name, arguments = id_of(part), name_of(part), arguments_of(part)
-        if self._unique and id:
-            if id in self._answered or id in self._invented:
-                return  # a copy of a record, as forks and resumed sessions have them
-            early = self._early.pop(id, None)
-            if early is not None:
-                self._calls += 1
-                self._answered[id] = 1
-                return
+        if self._unique and id and (id in self._answered or id in self._invented):
+            return  # a copy of a record, as forks and resumed sessions have them
         same = self._open.get(id)
         if same and id and any(call.name == name and call.arguments == arguments for call in same):
             return  # recorded again, as a rewritten message is
-        because = [f"{said.place}: asked for{'' if whole else ' by a message that never completed'}"]
         free = part.get("format") == "text"
-        call = _Asked(id, name, arguments, free, said.run, "requested", because, said.place, index=self._calls)
+        call = _Asked(id, name, arguments, free, said.run, "requested", said.place, self._calls, whole)
         self._calls += 1
-        self._open.setdefault(id, []).append(call)
+        if same is None:
+            self._open[id] = [call]
+        else:
+            same.append(call)
+        if self._early:
+            for early in self._early.pop(id, ()):
+                self._answer(early)
 
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
@@ -146,12 +154,12 @@ class _Weigher:
         call = waiting.pop(oldest_of(waiting, name_of(said.data)))
         if not waiting:
             del self._open[id]
-        if invented:
-            call.evidence = "answered_synthetic"
-            call.because.append(f"{said.place}: an answer that {said.data['metadata'].get('by', 'the tool')} invented")
-            self._invented[id] = call
-        else:
+        if not invented:
             self._answered[id] = self._answered.get(id, 0) + 1
+            return
+        call.evidence = "answered_synthetic"
+        call.because.append(f"{said.place}: an answer that {said.data['metadata'].get('by', 'the tool')} invented")
+        self._invented[id] = call
 
     def _answer_again(self, id: str, said: Said, *, invented: bool) -> None:
         """Take a result for which no call is open."""
@@ -163,7 +171,7 @@ class _Weigher:
             if not invented:
                 self._fault(Fault("duplicate", said.place, f"a second result of call {id}"))
         elif self._unique and id:
-            self._early[id] = said
+            self._early.setdefault(id, []).append(said)
         else:
             self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
 
@@ -191,8 +199,9 @@ class _Weigher:
 
     def diagnosis(self, found: Found) -> Diagnosis:
         """What can be said at the end."""
-        for id, said in self._early.items():
-            self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
+        for id, results in self._early.items():
+            for said in results:
+                self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
         left = [call for calls in self._open.values() for call in calls]
         left += self._invented.values()
         left.sort(key=lambda call: call.index)
@@ -230,7 +239,7 @@ class _Weigher:
     def _judged(self, asked: _Asked) -> OpenCall:
         """The call with its risk, by the rules of recovery over what the records show."""
         if asked.evidence == "waiting":
-            return _told(asked, None, asked.because)
+            return _told(asked, None, ())
         turn = Turn(seq=0, number=None, dispatch="durable" if self._about.durable else "none")
         call = Call(key=0, id=asked.id, name=asked.name, arguments=asked.arguments, free_text=asked.free_text)
         call.asked, call.asked_at = True, 1
@@ -241,16 +250,17 @@ class _Weigher:
             state.lost_after = state.lost_seq = 3
         verdict = judge(state, turn, call, strict=True)
         sentence = next(rule.sentence for rule in RULES if rule.number == verdict.rule)
-        return _told(asked, verdict.risk, [*asked.because, sentence])
+        return _told(asked, verdict.risk, (sentence,))
 
 
-def _told(asked: _Asked, risk: Risk | None, because: list[str]) -> OpenCall:
+def _told(asked: _Asked, risk: Risk | None, rule: tuple[str, ...]) -> OpenCall:
+    request = f"{asked.place}: asked for{'' if asked.whole else ' by a message that never completed'}"
     return OpenCall(
         id=asked.id,
         name=asked.name,
         evidence=asked.evidence,
         risk=risk,
-        because=tuple(because),
+        because=(request, *asked.because, *rule),
         place=asked.place,
         arguments=asked.arguments,
         run=asked.run,
