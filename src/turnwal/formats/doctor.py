@@ -15,8 +15,8 @@ from turnwal.formats.weighing import weigh
 from turnwal.formats.zstd import Bomb
 
 
-def examine(paths: Iterable[Path]) -> Iterator[Diagnosis]:
-    """Yield what can be said of each session at these paths and below. Writes nothing."""
+def examine(paths: Iterable[Path | str]) -> Iterator[Diagnosis]:
+    """Yield what can be said of each session at these paths and below, or at these URLs. Writes nothing."""
     for found in find(paths):
         yield unread(found) if isinstance(found, Unread) else diagnose(found)
 
@@ -38,10 +38,10 @@ def diagnose(found: Found) -> Diagnosis:
 
 def unread(found: Unread) -> Diagnosis:
     """What can be said of a path that could not be looked at."""
-    return Diagnosis(str(found.path), None, found.verdict, on_resume="unknown", problem=found.problem)
+    return Diagnosis(found.where, None, found.verdict, on_resume="unknown", problem=found.problem)
 
 
 def _failed(found: Found, verdict: Verdict, problem: str) -> Diagnosis:
     return Diagnosis(
-        str(found.path), found.format.name, verdict, session=found.session, on_resume="unknown", problem=problem
+        found.where, found.format.name, verdict, session=found.session, on_resume="unknown", problem=problem
     )

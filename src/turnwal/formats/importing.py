@@ -46,7 +46,7 @@ class _Importer:
     def lines(self, id: str, nonce: str, writer: dict[str, Any]) -> Iterator[bytes]:
         found = self._found
         durable = False
-        about = {"format": found.format.name, "path": str(found.path)}
+        about = {"format": found.format.name, "path": found.where}
         start: dict[str, Any] = {"format": FORMAT, "id": id, "nonce": nonce, "writer": writer, "imported": about}
         if found.session is not None:
             about["session"] = found.session
