@@ -7,23 +7,8 @@ from turnwal.core.errors import InvalidName
 from turnwal.formats.format import Format
 
 FORMATS: Final = (
-    "claude_code",
-    "codex",
-    "qwen_code",
-    "pi",
-    "deepseek_harness",
     "langgraph",
-    "openai_agents",
-    "google_adk",
-    "opencode",
-    "goose",
-    "strands",
-    "openhands",
-    "pydantic_ai",
     "anthropic",
-    "openai_responses",
-    "openai_chat",
-    "gemini",
 )
 """Each is a module here. Those that say most about themselves come first, bare arrays of messages last."""
 
