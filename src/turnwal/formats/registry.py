@@ -8,6 +8,7 @@ from turnwal.formats.format import Format
 
 FORMATS: Final = (
     "langgraph",
+    "pydantic_ai",
     "anthropic",
 )
 """Each is a module here. Those that say most about themselves come first, bare arrays of messages last."""

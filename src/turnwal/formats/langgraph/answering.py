@@ -60,11 +60,19 @@ def answer(held: list[Held], result_for: ResultFor, better: Better) -> tuple[lis
 
 
 def _missing(held: list[Held]) -> set[tuple[int, int]]:
-    """The calls without a result anywhere behind them: the index of the message and the position in it."""
+    """The calls without a result: the index of the message and the position in it.
+
+    A result answers the newest message that has its id, and there the first call.
+    """
     waiting: dict[str, list[tuple[int, int]]] = {}
+    lost: set[tuple[int, int]] = set()
     for index, one in enumerate(held):
         for position, call in enumerate(one.calls):
-            waiting.setdefault(call["id"], []).append((index, position))
+            same = waiting.setdefault(call["id"], [])
+            if same and same[0][0] != index:
+                lost.update(same)
+                same.clear()
+            same.append((index, position))
         if one.answers is not None and waiting.get(one.answers):
             waiting[one.answers].pop(0)
-    return {place for places in waiting.values() for place in places}
+    return lost.union(*waiting.values())
