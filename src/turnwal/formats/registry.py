@@ -8,6 +8,7 @@ from turnwal.formats.format import Format
 
 FORMATS: Final = (
     "langgraph",
+    "openai_agents",
     "pydantic_ai",
     "anthropic",
 )
