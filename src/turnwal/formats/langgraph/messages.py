@@ -88,10 +88,15 @@ def message_of(value: object) -> Message | None:
     return None
 
 
-def said(message: Message) -> tuple[str, dict[str, Any]] | None:
-    """The type and the data of its event, or None for a kind that is none."""
+def asked(calls: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The type and the data of the event of a message with these calls, without its other content."""
+    return "assistant_message", {"parts": calls}
+
+
+def said(message: Message, *, whole: bool = True) -> tuple[str, dict[str, Any]] | None:
+    """The type and the data of its event, or None for a kind that is none; not `whole`: a result without content."""
     if message.kind == "tool":
-        return "tool_result", _result(message)
+        return "tool_result", _result(message, whole=whole)
     type_ = _TYPES.get(message.kind)
     if type_ is None:
         return None
@@ -103,12 +108,12 @@ def is_invented(content: object) -> bool:
     return isinstance(content, str) and content.startswith("Tool call ") and content.endswith(_INVENTED)
 
 
-def _result(message: Message) -> dict[str, Any]:
+def _result(message: Message, *, whole: bool) -> dict[str, Any]:
     fields = message.fields
     data: dict[str, Any] = {"id": message.answers}
     if isinstance(fields.get("name"), str):
         data["name"] = fields["name"]
-    data["parts"] = list(_parts(fields.get("content")))
+    data["parts"] = list(_parts(fields.get("content"))) if whole else []
     if fields.get("status") == "error":
         data["is_error"] = True
     extra = fields.get("additional_kwargs")
@@ -130,7 +135,7 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(arguments: object) -> str:
-    return "{}" if arguments is None else msgspec.json.encode(plain(arguments)).decode()
+    return "{}" if arguments is None else msgspec.json.encode(arguments, enc_hook=plain).decode()
 
 
 def _dicts(message: Message, name: str) -> list[dict[str, Any]]:

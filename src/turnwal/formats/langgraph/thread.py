@@ -20,7 +20,7 @@ from typing import Any, Final
 from turnwal.formats.format import Depth
 from turnwal.formats.items import About, Blind, Fault, Item, Other, Said, Sign
 from turnwal.formats.langgraph.decoding import Built, Sealed
-from turnwal.formats.langgraph.messages import Message, message_of, said
+from turnwal.formats.langgraph.messages import Message, asked, message_of, said
 from turnwal.formats.langgraph.rows import Checkpoint, Place, Rows, Write
 
 VERSION_MAX: Final = 4
@@ -133,6 +133,8 @@ class _Reader:
         return last
 
     def _message(self, place: str, message: Message, run: str) -> Iterator[Item]:
+        if self._depth == "calls" and message.kind in ("human", "system"):
+            return
         asks, answers = message.calls, message.answers
         if message.id is not None and (asks or answers is not None):
             if (message.kind, message.id) in self._told:
@@ -140,7 +142,7 @@ class _Reader:
             self._told.add((message.kind, message.id))
         if self._depth == "calls" and not asks and answers is None:
             return
-        event = said(message)
+        event = asked(asks) if self._depth == "calls" and asks else said(message, whole=self._depth == "whole")
         if event is None:
             if message.kind != "remove":
                 yield Other(place, f"{message.kind} message")

@@ -7,7 +7,7 @@ Promises: a session that does not end with words of the model is blind, since a 
 with calls that no row shows. Encrypted rows are not guessed at.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ from turnwal.transcript.openai_responses.items import (
 )
 from turnwal.transcript.openai_responses.parse import history
 
+_OURS_MAX: Final = 512
+"""Bytes under which the output of a repair stays."""
 _DATE: Final = "%Y-%m-%d %H:%M:%S"
 
 
@@ -64,6 +66,50 @@ def item_of(row: Row) -> dict[str, Any]:
     return value
 
 
+class _Head(msgspec.Struct):
+    """As much of an item as is needed to know whether it is about a call."""
+
+    type: str | None = None
+    role: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: msgspec.Raw = msgspec.Raw()
+    enc: int | None = msgspec.field(default=None, name="__enc__")
+
+
+_head: Final = msgspec.json.Decoder(_Head)
+
+
+def _quick(row: Row) -> _Head | None:
+    """An item of which no more is needed where only calls count, or None for one that has to be read whole."""
+    try:
+        head = _head.decode(row.data or b"")
+    except msgspec.MsgspecError:
+        return None
+    if head.enc is not None:
+        return None
+    if head.type == "function_call":
+        return head if head.call_id and head.name is not None and head.arguments is not None else None
+    if head.type == "function_call_output":
+        return head if head.call_id else None
+    is_plain = head.role is not None and (head.type in (None, "message")) and b'_call"' not in (row.data or b"")
+    return head if is_plain else None
+
+
+def _quick_said(place: str, head: _Head, run: str) -> Said | None:
+    """The event of such an item, with its content left out."""
+    if head.type == "function_call":
+        part = {"type": "tool_call", "id": head.call_id, "name": head.name, "arguments": head.arguments}
+        return Said(place, "assistant_message", {"parts": [part]}, run)
+    if head.type != "function_call_output":
+        return None
+    data: dict[str, Any] = {"id": head.call_id, "parts": []}
+    if len(head.output) < _OURS_MAX and is_ours(msgspec.json.decode(head.output or b"null")):
+        data["metadata"] = {"synthetic": True, "by": TURNWAL}
+    return Said(place, "tool_result", data, run)
+
+
 class _Reader:
     """Where reading is."""
 
@@ -74,19 +120,13 @@ class _Reader:
         self._reply: list[tuple[Row, dict[str, Any]]] = []
 
     def session(self, connection: apsw.Connection, table: Table, session: str) -> Iterator[Item]:
+        """Yield the items of all branches, each row once: a branch begins with the rows of the one that it left."""
         told: set[int] = set()
         for branch in table.branches(connection, session):
             run = branch or MAIN
-            last: dict[str, Any] | None = None
+            last: Mapping[str, Any] | None = None
             for row in table.rows(connection, session, branch):
-                try:
-                    last = item_of(row)
-                except NoItem as no_item:
-                    if row.id not in told:
-                        yield no_item.instead
-                else:
-                    if row.id not in told:  # a branch begins with the rows of the one that it left
-                        yield from self._item(row, last, run)
+                last = (yield from self._row(row, run, is_new=row.id not in told)) or last
                 told.add(row.id)
             yield from self._replied(run)
             if last is not None and not _ends_a_run(last):
@@ -94,6 +134,24 @@ class _Reader:
                 yield Blind(f"the end of {run}", f"{what}, and this store cannot show it")
         if table.has_branches:
             yield from self._in_no_branch(connection, table, session, told)
+
+    def _row(self, row: Row, run: str, *, is_new: bool) -> Generator[Item, None, Mapping[str, Any] | None]:
+        """Yield what a row says. Returns its item, or None for a row that is none."""
+        head = _quick(row) if self._depth == "calls" else None
+        if head is not None:
+            said = _quick_said(f"row {row.id}", head, run) if is_new else None
+            if said is not None:
+                yield said
+            return {"type": head.type or "message", "role": head.role, "output": head.output}
+        try:
+            item = item_of(row)
+        except NoItem as no_item:
+            if is_new:
+                yield no_item.instead
+            return None
+        if is_new:
+            yield from self._item(row, item, run)
+        return item
 
     def _in_no_branch(self, connection: apsw.Connection, table: Table, session: str, told: set[int]) -> Iterator[Item]:
         for row in table.rows(connection, session) if told else ():
@@ -153,7 +211,10 @@ def _hides_calls(item: Mapping[str, Any]) -> bool:
 def _ends_a_run(item: Mapping[str, Any]) -> bool:
     """Whether nothing can be at work behind an item: the model has said its last words, or a repair of ours has."""
     if kind_of(item) in ANSWERS:
-        return is_ours(item.get("output"))
+        output = item.get("output")
+        if isinstance(output, msgspec.Raw):
+            output = msgspec.json.decode(output) if 0 < len(output) < _OURS_MAX else None
+        return is_ours(output)
     return kind_of(item) == "message" and item.get("role") == "assistant"
 
 

@@ -63,7 +63,8 @@ class Table(NamedTuple):
 
     def rows(self, connection: apsw.Connection, session: str, branch: str | None = None) -> Iterator[Row]:
         """The rows of a session, or of one branch of it, in order."""
-        what = "SELECT m.id, CASE WHEN length(m.message_data) <= ? THEN m.message_data END, m.created_at"
+        data = "CASE WHEN octet_length(m.message_data) <= ? THEN CAST(m.message_data AS BLOB) END"
+        what = f"SELECT m.id, {data}, m.created_at"
         if branch is None:
             sql = f"{what} FROM {self.quoted} m WHERE m.session_id = ? ORDER BY {self.order}"
             found = connection.execute(sql, (ROW_MAX, session))
@@ -74,8 +75,7 @@ class Table(NamedTuple):
             )
             found = connection.execute(sql, (ROW_MAX, session, branch))
         for id, data, time in found:
-            text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
-            yield Row(id, text if isinstance(text, bytes) else None, time if isinstance(time, str) else None)
+            yield Row(id, data, time if isinstance(time, str) else None)
 
 
 def quoted(name: str) -> str:

@@ -18,6 +18,7 @@ from turnwal.formats.pydantic_ai.copying import repair
 from turnwal.formats.pydantic_ai.history import (
     VERSION,
     around,
+    calls,
     deferred_ids,
     is_entry,
     is_store,
@@ -69,7 +70,7 @@ class _Reader:
         record = around(found.path)
         yield About(session=_text_or_none(record.get("conversation_id")))
         last: list[Any] = []
-        for item in messages(found.path):
+        for item in (messages if self._depth == "whole" else calls)(found.path):
             if isinstance(item, Fault):
                 yield item
                 continue

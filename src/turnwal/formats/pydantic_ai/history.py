@@ -8,11 +8,11 @@ left, and entries that point to the one before.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from turnwal.formats.arrays import elements
+from turnwal.formats.arrays import WHOLE_MAX, elements
 from turnwal.formats.items import Fault
 from turnwal.formats.pydantic_ai.messages import is_message
 
@@ -111,6 +111,51 @@ def around(path: Path) -> Mapping[str, Any]:
     except (msgspec.MsgspecError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+class _Part(msgspec.Struct):
+    """As much of a part as says which call it is about."""
+
+    part_kind: str
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    outcome: str | None = None
+    args: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+
+    def plain(self) -> dict[str, Any]:
+        """The part as the file has it, without its content."""
+        made: dict[str, Any] = {"part_kind": self.part_kind}
+        if self.tool_call_id is not None:
+            made |= {"tool_call_id": self.tool_call_id, "tool_name": self.tool_name, "outcome": self.outcome}
+            for name, raw in (("args", self.args), ("metadata", self.metadata)):
+                if raw:
+                    made[name] = msgspec.json.decode(raw)
+        return made
+
+
+class _Message(msgspec.Struct):
+    """As much of a message as says which calls it is about."""
+
+    kind: Literal["request", "response"]
+    parts: list[_Part]
+
+
+_quick: Final = msgspec.json.Decoder(list[_Message])
+
+
+def calls(path: Path) -> Iterator[tuple[int, Any] | Fault]:
+    """The messages of an array or a conversation without their content, with their index."""
+    if path.stat().st_size <= WHOLE_MAX and key_of(path) is None:
+        try:
+            found = _quick.decode(path.read_bytes())
+        except (msgspec.MsgspecError, RecursionError):
+            pass  # told piece by piece
+        else:
+            for index, message in enumerate(found):
+                yield index, {"kind": message.kind, "parts": [part.plain() for part in message.parts]}
+            return
+    yield from messages(path)
 
 
 def messages(path: Path) -> Iterator[tuple[int, Any] | Fault]:
