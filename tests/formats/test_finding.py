@@ -18,7 +18,7 @@ from turnwal.formats.sampling import sample
 
 
 def names(paths: list[Path]) -> list[str]:
-    return [found.path.name for found in find(paths)]
+    return [Path(found.where).name for found in find(paths)]
 
 
 def session(path: Path) -> Path:

@@ -75,13 +75,13 @@ _NOTE_FAULTS: Final = 3
 def doctor(*, paths: tuple[str, ...], known: bool, as_json: bool) -> int:
     """Say what the session files of other agent tools prove: which calls have no outcome, and what is known of each.
 
-    PATH is a file, a database or a folder that is walked; formats are known by content. Nothing is changed. Exits 3
-    where a call has no true outcome, 4 where a session is damaged, 5 where a tool holds its database, 1 where one could
-    not be read.
+    PATH is a file, a database, a folder that is walked, or the URL of a PostgreSQL database; formats are known by
+    content. Nothing is changed. Exits 3 where a call has no true outcome, 4 where a session is damaged, 5 where a tool
+    holds its database, 1 where one could not be read.
     """
     from turnwal.formats.finding import known_places
 
-    wanted = [Path(path) for path in paths]
+    wanted: list[Path | str] = [*paths]
     if known:
         wanted += known_places()
         if not wanted:
@@ -97,7 +97,7 @@ def doctor(*, paths: tuple[str, ...], known: bool, as_json: bool) -> int:
     return exits.worst_found(codes)
 
 
-def _examined(paths: Iterable[Path]) -> "Iterator[Diagnosis]":
+def _examined(paths: Iterable[Path | str]) -> "Iterator[Diagnosis]":
     """The diagnoses, with how far it got on standard error."""
     from turnwal.cli.progress import Progress
     from turnwal.formats.doctor import diagnose, unread
@@ -160,14 +160,10 @@ def _row(diagnosis: "Diagnosis") -> list[Span]:
 
 
 def _name(diagnosis: "Diagnosis") -> str:
-    from turnwal.formats.format import Found
     from turnwal.formats.registry import format_of
 
-    if diagnosis.format is None:
-        return diagnosis.path
-    known = format_of(diagnosis.format)
-    several = known.sessions is not None
-    return Found(known, Path(diagnosis.path), diagnosis.session if several else None).name
+    one = diagnosis.format is None or format_of(diagnosis.format).sessions is None
+    return diagnosis.path if one or diagnosis.session is None else f"{diagnosis.path}#{diagnosis.session}"
 
 
 def _title(diagnosis: "Diagnosis") -> str:

@@ -1,6 +1,5 @@
 """One session of another tool, by the path and the name that a person gives."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -46,9 +45,9 @@ def sessions_at(path: str, *, action: str) -> "list[Found]":
 
     found: list[Found] = []
     problem = ""
-    for each in find([Path(path)]):
+    for each in find([path]):
         if isinstance(each, Unread):
-            problem = problem or f"{each.path}: {each.problem}"
+            problem = problem or f"{each.where}: {each.problem}"
         else:
             found.append(each)
     if not found:
@@ -62,6 +61,6 @@ def sessions_at(path: str, *, action: str) -> "list[Found]":
 
 
 def _names(found: "list[Found]") -> str:
-    names = [str(each.path) if each.session is None else each.session for each in found]
+    names = [each.where if each.session is None else each.session for each in found]
     more = f" and {len(names) - _NAMED_MAX:,} more" if len(names) > _NAMED_MAX else ""
     return ", ".join(names[:_NAMED_MAX]) + more

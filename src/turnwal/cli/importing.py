@@ -75,7 +75,7 @@ def _is_foreign(file: str) -> bool:
     from turnwal.core.line import Unreadable, read
 
     path = Path(file)
-    if path.is_dir():
+    if path.is_dir() or "://" in file:
         return True
     if not path.is_file():
         return False

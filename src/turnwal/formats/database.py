@@ -30,6 +30,10 @@ class DatabaseBusy(Exception):
     """The tool holds the database, so that it cannot be read now."""
 
 
+class Unreachable(OSError):
+    """The server of a database did not answer, or refused what was asked."""
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[apsw.Connection]:
     """A connection that reads one unchanging state of the database.

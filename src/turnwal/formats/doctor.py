@@ -17,8 +17,8 @@ from turnwal.formats.weighing import weigh
 from turnwal.formats.zstd import Bomb
 
 
-def examine(paths: Iterable[Path]) -> Iterator[Diagnosis]:
-    """Yield what can be said of each session at these paths and below. Writes nothing."""
+def examine(paths: Iterable[Path | str]) -> Iterator[Diagnosis]:
+    """Yield what can be said of each session at these paths and below, or at these URLs. Writes nothing."""
     for found in find(paths):
         yield unread(found) if isinstance(found, Unread) else diagnose(found)
 
@@ -31,7 +31,7 @@ def diagnose(found: Found) -> Diagnosis:
     except StoreFailed as error:
         verdict: Verdict = "busy" if isinstance(error.__cause__, DatabaseBusy) else "unreadable"
         return Diagnosis(
-            str(found.path),
+            found.where,
             found.format.name,
             verdict,
             session=found.session,
@@ -58,7 +58,7 @@ def reading_errors(found: Found) -> Iterator[None]:
 
 def unread(found: Unread) -> Diagnosis:
     """What can be said of a path that could not be looked at."""
-    return Diagnosis(str(found.path), None, found.verdict, on_resume="unknown", problem=found.problem)
+    return Diagnosis(found.where, None, found.verdict, on_resume="unknown", problem=found.problem)
 
 
 def _failed(found: Found, message: str) -> StoreFailed:

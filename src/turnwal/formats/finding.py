@@ -1,36 +1,54 @@
-"""Finding sessions: by content, whatever a file is called, in the paths that were named and the folders below them.
+"""Finding sessions: by content, whatever a file is called, in the paths that were named and the folders below them,
+and in the PostgreSQL databases whose URLs were named.
 
 Promises: one path that cannot be read never stops the others; it is given with the reason.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from turnwal.formats.database import DatabaseBusy
 from turnwal.formats.diagnosis import Verdict
 from turnwal.formats.format import Format, Found, Sample
 from turnwal.formats.registry import FORMATS, format_of
 from turnwal.formats.sampling import sample
+from turnwal.store.urls import shown
+
+_SERVER: Final = re.compile(r"postgres(ql)?://.*", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
     """A path that could not be looked at."""
 
-    path: Path
+    path: Path | None
+    """None for a server."""
     verdict: Verdict
     problem: str
+    url: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The path, or the server without its password."""
+        return str(self.path) if self.url is None else shown(self.url)
 
 
-def find(paths: Iterable[Path]) -> Iterator[Found | Unread]:
-    """Yield the sessions at these paths and below, in the order of their names, each file and folder once.
+def find(paths: Iterable[Path | str]) -> Iterator[Found | Unread]:
+    """Yield the sessions at these paths and below, in the order of their names, each file and folder once; text may be
+    the URL of a server.
 
     A path that was named and holds no session is `Unread`; below a folder such files are stepped over.
     """
     before: set[_Identity] = set()
-    for path in paths:
+    for named in paths:
+        if isinstance(named, str) and _SERVER.fullmatch(named):
+            yield from _at(named)
+            continue
+        path = Path(named)
         walk = _Walk(path, before)
         told = False
         for found in walk.sessions():
@@ -39,6 +57,22 @@ def find(paths: Iterable[Path]) -> Iterator[Found | Unread]:
         if not told and not walk.met_again:
             yield Unread(path, "unreadable", "there is no session of a known format in it")
         before |= walk.seen
+
+
+def _at(url: str) -> Iterator[Found | Unread]:
+    """The sessions in the database of a server."""
+    count = 0
+    try:
+        for name in FORMATS:
+            serves = format_of(name).serves
+            for found in () if serves is None else serves(url):
+                count += 1
+                yield found
+    except OSError as error:
+        yield Unread(None, "unreadable", str(error), url)
+    else:
+        if not count:
+            yield Unread(None, "unreadable", "there is no session of a known format in it", url)
 
 
 def known_places() -> list[Path]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from turnwal.formats.diagnosis import Diagnosis, OnResume
 from turnwal.formats.items import Item
+from turnwal.store.urls import shown
 
 Depth = Literal["calls", "whole"]
 """How much of a session is read. For `calls` the content of messages and results may be left out: what counts then is
@@ -44,11 +45,23 @@ class Found:
     """Which one of a path that holds several."""
     files: tuple[Path, ...] = ()
     """Further files that belong to it."""
+    url: str | None = None
+    """The server that holds it, where it is in no path."""
+
+    @classmethod
+    def at(cls, format: "Format", url: str, session: str) -> Self:
+        """One that a server holds."""
+        return cls(format, Path(), session, url=url)
+
+    @property
+    def where(self) -> str:
+        """The path, or the server without its password."""
+        return str(self.path) if self.url is None else shown(self.url)
 
     @property
     def name(self) -> str:
         """What a person calls it."""
-        return str(self.path) if self.session is None else f"{self.path}#{self.session}"
+        return self.where if self.session is None else f"{self.where}#{self.session}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,10 @@ class Format:
     """Read a session."""
     sessions: Callable[[Sample], Iterator[Found]] | None = None
     """The sessions in a path that was recognised; None where the path is one session."""
+    serves: Callable[[str], Iterator[Found]] | None = None
+    """The sessions in the PostgreSQL database of a URL, none where its tables are not there; None for a format that is
+    kept in files alone. Raises `Unreachable`.
+    """
     part_of: Callable[[Path], bool] | None = None
     """Whether a path is a part of a session that is found under another path."""
     repair: Callable[[Found, Diagnosis, Path], None] | None = None

@@ -62,7 +62,7 @@ class _Importer:
 
     def lines(self, id: str, nonce: str, writer: dict[str, Any]) -> Iterator[bytes]:
         """The lines of the whole session."""
-        about = {"format": self._found.format.name, "path": str(self._found.path)}
+        about = {"format": self._found.format.name, "path": self._found.where}
         about |= {} if self._found.session is None else {"session": self._found.session}
         start: dict[str, Any] = {"format": FORMAT, "id": id, "nonce": nonce, "writer": writer, "imported": about}
         durable = False

@@ -211,7 +211,7 @@ class _Weigher:
         verdict = self._verdict(opened)
         resume: OnResume = found.format.on_resume if verdict in ("interrupted", "too_new") else "continues"
         return Diagnosis(
-            path=str(found.path),
+            path=found.where,
             format=found.format.name,
             verdict=verdict,
             version=self._about.version,
