@@ -59,11 +59,14 @@ def test_positions_bear_the_names_of_the_request() -> None:
     said = [("bad_arguments", "input[0].arguments"), ("unanswered_call", "input[0]")]
     assert problems("openai-responses", {"input": [call]}) == said
     assert problems("openai-responses", {"input": "hello"}) == []
-    assert problems("openai-responses", {"input": [], "instructions": 7}) == [("bad_shape", "instructions")]
+    assert problems("openai-responses", {"input": [], "instructions": 7}) == [
+        ("empty_message", "input"),
+        ("bad_shape", "instructions"),
+    ]
     empty = {"role": "user", "parts": [{"text": ""}]}
     assert problems("gemini", {"contents": [empty]}) == [("empty_message", "contents[0].parts[0]")]
     for name in ("systemInstruction", "system_instruction"):
-        assert problems("gemini", {"contents": [], name: 7}) == [("bad_shape", name)]
+        assert problems("gemini", {"contents": [], name: 7}) == [("empty_message", "contents"), ("bad_shape", name)]
 
 
 def test_standard_input_is_read() -> None:
@@ -75,7 +78,8 @@ def test_standard_input_is_read() -> None:
 
 def test_half_a_character_is_found_wherever_it_stands() -> None:
     assert problems("anthropic", [{"role": "user", "content": "\ud83d"}]) == [("surrogate", "messages[0].content")]
-    assert problems("anthropic", {"messages": [], "system": "\ud83d"}) == [("surrogate", "system")]
+    hello = {"role": "user", "content": "hello"}
+    assert problems("anthropic", {"messages": [hello], "system": "\ud83d"}) == [("surrogate", "system")]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,9 @@ def test_a_file_that_no_provider_would_take_is_over_the_limit() -> None:
 def test_a_request_of_100_mb_is_checked() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 100_000_000}}
 
-    assert problems("anthropic", [{"role": "user", "content": [image]}]) == []
+    assert problems("anthropic", [{"role": "user", "content": "A" * 100_000_000}]) == []
+    position = "messages[0].content[0].source.data"
+    assert problems("anthropic", [{"role": "user", "content": [image]}]) == [("too_large", position)]
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,36 @@ def test_a_store_that_cannot_be_listed_ends_the_run_with_what_was_done(
     assert json.loads(result.stderr)["error"]["message"] == "the server is gone"
 
 
+def errors_of(done: "subprocess.CompletedProcess[bytes]") -> list[str]:
+    return sorted(line for line in done.stderr.decode().splitlines() if line.startswith("error"))
+
+
+def test_the_text_names_the_session_of_an_error_that_speaks_of_the_store(tmp_path: Path) -> None:
+    with fleet_url("postgres", tmp_path) as url:
+        crash(url, "s", 2)
+        until_leases_end(url)
+        read_only = f"{url}%20-cdefault_transaction_read_only%3Don"
+        recovered = shell("recover", "--all", "--store", read_only)
+        copied = shell("copy", read_only, f"sqlite:{tmp_path / 'copied.db'}")
+
+    for done in (recovered, copied):
+        assert done.returncode == 1
+        first, second = errors_of(done)
+        assert first.startswith("error store_failed: s0000: claim postgresql://")
+        assert second.startswith("error store_failed: s0001: claim postgresql://")
+
+
+def test_the_text_names_the_session_of_an_error_once(tmp_path: Path) -> None:
+    with fleet_url("sqlite", tmp_path) as url:
+        crash(url, "s", 1)
+        damage(url, "s0000")
+        done = shell("recover", "--all", "--store", url)
+
+    assert done.returncode == 4
+    (error,) = errors_of(done)
+    assert error.count("s0000") == 1
+
+
 def test_a_terminal_gets_a_bar_that_leaves_nothing_behind(world: World) -> None:
     for number in range(30):
         world.crashed(f"s{number:02}")

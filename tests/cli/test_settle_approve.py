@@ -79,7 +79,7 @@ def test_interrupted_work_is_to_be_recovered_first(world: World, arguments: list
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("tail", [b'{"seq":10,"pr', b"\0" * 700], ids=["torn", "nul"])
+@pytest.mark.parametrize("tail", [b'{"seq":9,"pr', b'{"seq":10,"pr', b"\0" * 700], ids=["torn", "corrupt", "nul"])
 @pytest.mark.parametrize(
     "verb", [["settle", "s", "4.0", "happened"], ["approve", "s", "4.0"]], ids=["settle", "approve"]
 )
@@ -94,8 +94,38 @@ def test_a_tail_that_is_no_record_is_to_be_recovered_first(world: World, verb: l
     assert result.exit_code == 3
     assert result.stderr.startswith("error interrupted: open s: it holds interrupted work: a tail that is no record")
     assert world.path("s").read_bytes() == before
-    run("recover", "s")
+    told = run("recover", "s").stdout
+    assert ("finding  doubtful_call at seq 4: call 4.0 waits" in told) is not tail.startswith(b'{"seq":9')
+    if "doubtful_call" in told:
+        # what went bad may be a grant, and the dispatch behind it
+        doubted = world.path("s").read_bytes()
+        for deny in ((), ("--deny",)):
+            refused = run("approve", "s", "4.0", *deny)
+            assert refused.exit_code == 1
+            assert refused.stderr.startswith("error refused: write call 4.0: what is lost of the log may be a dispatch")
+            assert "hint: look where it acts, then `settle` it: as `did_not_happen`" in refused.stderr
+        assert world.path("s").read_bytes() == doubted
+        assert run("settle", "s", "4.0", "did_not_happen", "--by", "ada").exit_code == 0
+        assert "doubtful_call" not in run("plan", "s").stdout
     assert run("approve", "s", "4.0").exit_code == 0
+
+
+@pytest.mark.parametrize("outcome", ["happened", "unknown"])
+def test_f18_a_waiting_call_that_may_have_run_is_closed_by_what_was_learnt(world: World, outcome: str) -> None:
+    world.waiting("s")
+    with world.path("s").open("ab") as file:
+        file.write(b"\0" * 700)
+    run("recover", "s")
+
+    assert run("settle", "s", "4.0", outcome, "--by", "ada").exit_code == 0
+
+    answer, void, learnt = [json.loads(line) for line in world.path("s").read_bytes().splitlines()[-3:]]
+    assert answer["data"]["metadata"]["risk"] == "tool_outcome_unknown"
+    assert (void["type"], void["data"]["decision"]) == ("approval_response", "void")
+    assert (learnt["type"], learnt["data"]["outcome"]) == ("tool_outcome", outcome)
+    assert "doubtful_call" not in run("plan", "s").stdout
+    assert json.loads(run("verify", "s", "--json").stdout)["findings"][1:] == []
+    assert run("approve", "s", "4.0").stderr.startswith("error refused: write call 4.0: it has a result already")
 
 
 @pytest.mark.parametrize("verb", [["settle", "s", "0.0", "happened"], ["approve", "s", "0.0"]])

@@ -62,6 +62,42 @@ def waiting(log: Log) -> list[str]:
     return sorted(found, key=_order)
 
 
+def held(log: Log) -> list[str]:
+    """The keys of every call that recovery leaves as it is and that may still be dispatched, of any run."""
+    found: list[str] = []
+    for run in {event.run for event in log}:
+        for key in _keys_in_order(log, run):
+            free = _granted(log, run, key) and not _dispatches(log, run, key) and _owed_in(log, run, key) is None
+            if not _answered(log, run, key) and (_waits(log, run, key) or free):
+                found.append(key)
+    return sorted(found, key=_order)
+
+
+def in_doubt(log: Log) -> list[str]:
+    """The keys of those of which a dispatch may be lost, and nobody has said since that they did not happen."""
+    return [key for key in held(log) if any(_doubts(log, seq, key) for seq in range(len(log)))]
+
+
+def _doubts(log: Log, seq: int, key: str) -> bool:
+    event = log[seq]
+    if event.type != "damage" or key not in held(log[:seq]) or _order(key)[0] > event.data["after"]:
+        return False
+    if any(later.data.get("call") == key and later.data.get("outcome") == "did_not_happen" for later in log[seq:]):
+        return False
+    if _after_repairs_only(log, seq) and open_seqs(log[:seq]):
+        return False
+    run = next(run for run in {event.run for event in log} if key in _keys_in_order(log, run))
+    turns = _open_turns(log, run, seq)
+    if event.data["kind"] != "torn" or not turns:
+        return bool(event.data["kind"] != "torn")
+    steps = [log[at].data.get("dispatch", "durable") for at in _open_steps(log, run, turns[-1], seq)[-1:]]
+    return bool(log[turns[-1]].data.get("dispatch") != "durable") or steps not in ([], ["durable"])
+
+
+def _granted(log: Log, run: str, key: str) -> bool:
+    return any(log[at].data["decision"] == "granted" for at in _about(log, run, key, "approval_response"))
+
+
 def _runs_in_order(log: Log) -> list[str]:
     busy = {run: turns[0] for run in {event.run for event in log} if (turns := _open_turns(log, run, len(log)))}
     others = sorted((run for run in busy if run != "main"), key=lambda run: busy[run], reverse=True)

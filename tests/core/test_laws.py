@@ -117,6 +117,14 @@ def test_what_is_owed_and_why_is_what_the_oracle_finds(log: Log) -> None:
     ends = [repair.data for repair in planned.repairs if repair.type == "turn_end"]
     assert [end["open"] for end in ends] == still_open(log)
     assert all([entry["call"] for entry in end["waiting"]] == oracle.waiting(log.events) for end in ends)
+    assert [doubted(end) for end in ends[-1:]] == [oracle.in_doubt(log.events)] * len(ends[-1:])
+
+
+def doubted(boundary: dict[str, Any]) -> list[str]:
+    """The calls that a boundary says are in doubt, in the order of their keys."""
+    named = [*boundary["waiting"], *boundary.get("granted", [])]
+    found = [entry["call"] for entry in named if entry.get("doubt")]
+    return sorted(found, key=lambda key: [int(number) for number in key.split(".")])
 
 
 def still_open(log: Log) -> list[list[int]]:
@@ -186,10 +194,27 @@ def test_the_tail_from_the_oldest_open_turn_plans_what_the_whole_plans(log: Log)
     assert tail.time == whole.time
 
 
+@law(110)
+@given(session_logs(), st.sampled_from(list(AFTERMATHS.values())))
+def test_the_tail_from_a_boundary_behind_which_nothing_is_open_holds_what_the_whole_holds(
+    log: Log, aftermath: tuple[Row, ...]
+) -> None:
+    recover(log)
+    for row in aftermath:
+        log.append(row.type, row.data | ({"after": len(log) - 1} if row.type == "damage" else {}))
+    whole = Scan().feed_all(log)
+    held = whole.boundary([])
+
+    assert doubted(held) == oracle.in_doubt(log.events)
+    for event in log:
+        if event.data.get("open") == []:
+            assert Scan().feed_all(log.since(event.seq)).boundary([]) == held
+
+
 @law(70)
 @given(session_logs(plain=True))
 def test_what_a_session_writes_is_odd_only_where_it_was_cut(log: Log) -> None:
-    expected = {"clock_went_back"}
+    expected = {"clock_went_back", "damage", "doubtful_call"}
 
     assert {finding.code for finding in plan(log).findings} <= expected
 
@@ -203,6 +228,7 @@ def test_the_boundaries_of_a_session_say_what_the_scan_finds(log: Log) -> None:
         if "open" in event.data:
             assert event.data["open"] == scan.open_seqs()
             assert event.data["waiting"] == scan.waiting()
+            assert event.data.get("granted", []) == scan.granted()
 
 
 @law(85)

@@ -5,9 +5,10 @@ import decimal
 import enum
 import json
 import math
+import re
 import uuid
 from collections import OrderedDict, deque, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -204,6 +205,30 @@ def test_nesting_has_one_limit_for_writing_and_reading(make_one: Callable[[Any],
         with pytest.raises(Unreadable, match="nested deeper than 200"):
             read(line_of(b'{"v":' + text + b"}"))
     assert len(log) == 1
+
+
+class Counting:
+    """A pattern that counts what it finds."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self.pattern = pattern
+        self.found = 0
+
+    def finditer(self, line: bytes) -> Iterator[re.Match[bytes]]:
+        for match in self.pattern.finditer(line):
+            self.found += 1
+            yield match
+
+
+@pytest.mark.parametrize("depth", [250, 100_000])
+def test_of_a_line_that_is_too_deep_no_more_is_read_than_shows_it(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Counting(line_module._TOKEN)
+    monkeypatch.setattr(line_module, "_TOKEN", tokens)
+
+    with pytest.raises(Unreadable, match="nested deeper than 200"):
+        read(line_of(b'{"v":' + b"[" * depth + b"]" * depth + b"}"))
+
+    assert tokens.found < 220
 
 
 def test_many_shallow_values_are_not_taken_for_deep_ones() -> None:

@@ -626,6 +626,9 @@ def test_f28_a_decision_inside_damage_decides_nothing(tmp_path: Any, decision: s
         (call,) = session.waiting()
         with session.turn(resumes="4.0"), pytest.raises(Refused, match="approval is pending"):
             call.run(TOOLS)
+        with pytest.raises(Refused, match="what is lost"):
+            call.grant(by="ada")
+        call.settle("did_not_happen", by="ada")
         call.grant(by="ada")
         with session.turn(resumes="4.0") as turn:
             assert turn.resumed is not None

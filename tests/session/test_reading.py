@@ -196,6 +196,33 @@ def test_f18_a_call_whose_result_is_lost_is_settled(tmp_path: Path) -> None:
             session.call("3.7")
 
 
+def test_f18_a_call_whose_result_is_lost_is_repeated_once_somebody_knows(tmp_path: Path) -> None:
+    sessions = with_waiting_calls(tmp_path)
+    damage(tmp_path, 14)
+    ran: list[int] = []
+    tools = {"loses": lambda: ran.append(1)}
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused, match="what is lost"):
+            session.call("12.0").retry(tools)
+        session.call("12.0").settle("did_not_happen", by="ada")
+    with sessions.session("s", accept_loss=True) as session:
+        call = session.call("12.0")
+        assert call.retry(tools).data["outcome"] == "happened"
+        with pytest.raises(Refused, match="known to have happened"):
+            call.retry(tools)
+    with sessions.session("s", accept_loss=True) as session:
+        with pytest.raises(Refused, match="known to have happened"):
+            session.call("12.0").retry(tools)
+        # a call that is open gets its result
+        with session.turn(user="on") as turn, turn.step() as step:
+            (fresh,) = step.assistant(reply(asks("loses")))
+            with pytest.raises(Refused, match="no result yet"):
+                fresh.retry(tools)
+        with pytest.raises(Refused, match="no result yet"):
+            session.call("20.0").retry(tools)
+    assert ran == [1]
+
+
 def test_f18_a_view_says_so_where_something_old_is_lost(tmp_path: Path) -> None:
     view = with_old_damage(tmp_path).inspect("s")
     assert not view.plan
@@ -283,6 +310,40 @@ def test_f18_a_seq_that_a_changed_byte_made_another_hides_no_event(tmp_path: Pat
             if len(heard) == len(read):
                 break
     assert heard == read
+
+
+@pytest.mark.parametrize("copied", [9, 14, -1])
+def test_f18_a_copy_of_a_later_line_in_an_old_place_hides_no_event(tmp_path: Path, copied: int) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        for n in range(4):
+            with session.turn(user=f"{n}") as turn, turn.step() as step:
+                step.assistant(reply(says("ok")))
+    path = tmp_path / "s.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[5] = lines[copied]
+    path.write_bytes(b"".join(lines))
+
+    with sessions.session("s", accept_loss=True) as session:
+        assert [event.seq for event in session] == [seq for seq in range(len(session)) if seq != 5]
+
+
+def test_f18_the_newest_line_is_certain_though_the_one_before_it_is_lost(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s", accept_loss=True) as session:
+        with session.turn(user="go"):
+            pass
+        session.append("x.note", {"n": 1})
+        session.append("x.note", {"n": 2})
+        session.append("x.note", {"n": 3})
+        session.flush()
+        path = tmp_path / "s.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        # of the two lines before the head nothing is readable, or has a seq that would hide it
+        lines[-2] = lines[-2].replace(b'"seq":5,', b'"seq":6,').replace(b'"n":2', b'"n":9')
+        lines[-3] = b"x" * (len(lines[-3]) - 1) + b"\n"
+        path.write_bytes(b"".join(lines))
+        assert [event.data.get("n") for event in session][-1] == 3
 
 
 def test_f18_lines_that_nothing_confirms_count_as_far_as_they_fit(tmp_path: Path) -> None:

@@ -203,6 +203,7 @@ def test_a_cancelled_task_keeps_what_came(sessions: Sessions) -> None:
     async def forever() -> AsyncIterator[dict[str, Any]]:
         for chunk in said.cut:
             yield chunk
+        came.set()
         await asyncio.Event().wait()
 
     async def agent() -> None:
@@ -210,9 +211,11 @@ def test_a_cancelled_task_keeps_what_came(sessions: Sessions) -> None:
             async for _ in step.stream(forever()):
                 pass
 
+    came = asyncio.Event()
+
     async def main() -> None:
         task = asyncio.create_task(agent())
-        await asyncio.sleep(0.2)
+        await came.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

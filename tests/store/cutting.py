@@ -1,4 +1,4 @@
-"""A proxy before a server that cuts the connection after a number of bytes in one direction."""
+"""A proxy before a server that is slow, or cuts the connection after a number of bytes in one direction."""
 
 import contextlib
 import socket
@@ -22,6 +22,9 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
         self.passed = {"up": 0, "down": 0}
+        self.delay_s = 0.0
+        """How long what was said takes to arrive, in each direction."""
+        self._closing = threading.Event()
         self._start(self._accept)
 
     @property
@@ -36,6 +39,7 @@ class Proxy:
         self._left = count
 
     def close(self) -> None:
+        self._closing.set()
         self._end(self._listener, *self._sockets)
         for thread in self._threads:
             thread.join()
@@ -61,6 +65,7 @@ class Proxy:
     def _forward(self, source: socket.socket, sink: socket.socket, direction: Direction) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self._closing.wait(self.delay_s)
                 left = self._left
                 if left is not None and direction == self._direction:
                     self._left = left - min(left, len(data))

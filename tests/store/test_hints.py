@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.store.building import lines_of
+from turnwal.core.chain import Chained
 from turnwal.core.line import read
 from turnwal.core.log import Log
 from turnwal.store.hints import open_from
@@ -105,3 +106,26 @@ def test_lines_say_the_same_however_they_are_spelt(
     for line in spelt:
         opened = open_from([line], opened)
     assert (opened is None) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [START, MESSAGE],
+        [START, MESSAGE, END],
+        [QUIET_START, MESSAGE],
+        [START, END, QUIET_START, STEP, CALL],
+        [MESSAGE, STEP, MESSAGE],
+        [MESSAGE, quoting("tool_call")],
+    ],
+)
+def test_lines_that_know_their_event_say_the_same_whatever_became_of_its_data(
+    events: list[tuple[str, dict[str, object]]],
+) -> None:
+    lines = log_with(*events)
+    chained = [Chained.of(line, read(line)) for line in lines]
+    for line in chained:
+        line.event.data.clear()
+
+    for count in range(len(lines) + 1):
+        assert open_from(chained[:count], 7) == open_from(lines[:count], 7)

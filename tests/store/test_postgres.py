@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from tests.store.building import batch_behind, grow, lines_of, log_of
-from tests.store.cutting import Direction, proxy_before
+from tests.store.cutting import Direction, Proxy, proxy_before
 from tests.store.postgres_writer import Writer
 from tests.store.processes import in_child
 from tests.store.server import Server, fresh_schema, running_server, shared_server
@@ -40,7 +40,7 @@ from turnwal.core.log import Log
 from turnwal.store import postgres
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
-from turnwal.store.postgres_append import append_together
+from turnwal.store.postgres_append import append_together, insert_whole
 from turnwal.store.postgres_link import Link
 from turnwal.store.postgres_schema import SCHEMA, migrate
 from turnwal.store.protocol import Record
@@ -346,6 +346,35 @@ def test_epochs_of_sessions_that_are_free_again_are_forgotten(store: PostgresSto
     assert not keep.owed
 
 
+def test_what_is_locked_when_it_is_given_up_costs_nobody_the_lease(url: str) -> None:
+    with (
+        closing(PostgresStore(url, lease_s=1.5, timeout_s=4)) as store,
+        closing(PostgresStore(url)) as beside,
+        psycopg.connect(url) as locking,
+    ):
+        keep = Writer(store, "keep")
+        given_up = [Writer(store, f"s{index}") for index in range(4)]
+        locking.execute("SELECT * FROM turnwal_session WHERE id <> %s AND id <> %s FOR UPDATE", (b"keep", b"s3"))
+        releasing = [in_background(writer.claim.release)[0] for writer in given_up[:3]]
+        while len(keep.claim._lease.owed) < 3:
+            time.sleep(0.01)
+        # as where its release was interrupted: behind the others, which are locked
+        store._keeper.owe(keep.claim._lease, (given_up[3].claim._number, given_up[3].claim._epoch))
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            keep.write()
+            time.sleep(0.05)
+
+        beside.claim("s3").release()
+        for thread in releasing:
+            thread.join(20)
+        assert set(keep.claim._lease.owed) == {(each.claim._number, each.claim._epoch) for each in given_up[:3]}
+        locking.rollback()
+        for index in range(3):
+            beside.claim(f"s{index}", wait=10).release()
+        keep.write()
+
+
 class Interrupt:
     """A profile function that raises what Ctrl-C would at one of the instants inside this store and its lease."""
 
@@ -488,61 +517,63 @@ def test_a_terminated_backend_leaves_the_outcome_unknown(url: str, store: Postgr
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_connection_cut_anywhere_in_an_append_is_never_a_success(url: str, direction: Direction, lines: int) -> None:
     """Every so many bytes of what is said to the server, and of its answer."""
-    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
-        options = url.rpartition("&")[2]
-        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
-        with closing(PostgresStore(through, lease_s=60)) as store, closing(PostgresStore(url)) as beside:
-            writer = Writer(store)
-            for _ in range(8):
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60)) as store,
+        closing(PostgresStore(url)) as beside,
+    ):
+        writer = Writer(store)
+        for _ in range(8):
+            writer.write(lines)
+        proxy.cut_after(None)
+        writer.write(lines)
+        length = proxy.passed[direction]
+        assert length > 10
+        for count in range(1, length, max(1, length // 25)):
+            head = writer.head.count
+            proxy.cut_after(count, direction)
+            with pytest.raises(StoreFailed):
                 writer.write(lines)
             proxy.cut_after(None)
-            writer.write(lines)
-            length = proxy.passed[direction]
-            assert length > 10
-            for count in range(1, length, max(1, length // 25)):
-                head = writer.head.count
-                proxy.cut_after(count, direction)
-                with pytest.raises(StoreFailed):
-                    writer.write(lines)
-                proxy.cut_after(None)
-                with pytest.raises(ClosedAfterFailure):
-                    writer.write(lines)
-                writer.claim.release()
-                writer = Writer(store, wait=5)
-                assert writer.head.count in ((head,) if direction == "up" else (head, head + lines))
-                for _ in range(8):
-                    writer.write(lines)
-            assert seqs(beside) == list(range(writer.head.count))
+            with pytest.raises(ClosedAfterFailure):
+                writer.write(lines)
+            writer.claim.release()
+            writer = Writer(store, wait=5)
+            assert writer.head.count in ((head,) if direction == "up" else (head, head + lines))
+            for _ in range(8):
+                writer.write(lines)
+        assert seqs(beside) == list(range(writer.head.count))
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_connection_cut_anywhere_in_a_put_leaves_all_or_nothing(url: str, direction: Direction) -> None:
-    with proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy:
-        options = url.rpartition("&")[2]
-        through = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
-        with closing(PostgresStore(through)) as store, closing(PostgresStore(url)) as beside:
-            lines = batch_behind(EMPTY, 3)
-            found = []
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url))) as store,
+        closing(PostgresStore(url)) as beside,
+    ):
+        lines = batch_behind(EMPTY, 3)
+        found = []
 
-            def warm(name: str) -> None:
-                for index in range(8):
-                    store.put(f"{name} {index}", lines)
+        def warm(name: str) -> None:
+            for index in range(8):
+                store.put(f"{name} {index}", lines)
 
-            warm("first")
+        warm("first")
+        proxy.cut_after(None)
+        store.put("measured", lines)
+        length = proxy.passed[direction]
+        for count in range(1, length, max(1, length // 40)):
+            session = f"cut {count}"
+            proxy.cut_after(count, direction)
+            with pytest.raises(StoreFailed):
+                store.put(session, lines)
             proxy.cut_after(None)
-            store.put("measured", lines)
-            length = proxy.passed[direction]
-            for count in range(1, length, max(1, length // 40)):
-                session = f"cut {count}"
-                proxy.cut_after(count, direction)
-                with pytest.raises(StoreFailed):
-                    store.put(session, lines)
-                proxy.cut_after(None)
-                found.append(beside.probe(session).exists)
-                assert not found[-1] or seqs(beside, session) == [0, 1, 2]
-                warm(session)
-            assert found == sorted(found)
-            assert found[-1] == (direction == "down")
+            found.append(beside.probe(session).exists)
+            assert not found[-1] or seqs(beside, session) == [0, 1, 2]
+            warm(session)
+        assert found == sorted(found)
+        assert found[-1] == (direction == "down")
 
 
 def test_a_server_that_is_slow_is_waited_for_only_so_long(url: str) -> None:
@@ -736,9 +767,15 @@ def test_appends_of_many_sessions_share_commits(
     assert all(seqs(store, f"s{index}") == [0, 1, 2] for index in range(16))
 
 
+@pytest.mark.parametrize("before", [0, 2], ids=["", "behind lone appends"])
 @pytest.mark.parametrize("wrong", ["stale", "refused by the server"])
-def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: PostgresStore, wrong: str) -> None:
+def test_one_bad_append_of_a_group_leaves_the_others_alone(
+    url: str, store: PostgresStore, wrong: str, before: int
+) -> None:
     writers = [Writer(store, f"s{index}") for index in range(6)]
+    store._links.close()  # the next connection is one on which the driver prepared nothing
+    for _ in range(before):
+        writers[0].write()
     schema = schema_of(url)
     if wrong == "stale":
         shared_server().execute("UPDATE turnwal_session SET epoch = epoch + 1 WHERE id = %s", b"s3", schema=schema)
@@ -757,7 +794,107 @@ def test_one_bad_append_of_a_group_leaves_the_others_alone(url: str, store: Post
 
     kinds = [[type(failure) for failure in failures] for _, failures in running]
     assert kinds == [[], [], [OwnershipLost if wrong == "stale" else StoreFailed], [], []]
-    assert [seqs(store, f"s{index}") for index in range(6)] == [[0], [0], [0], [], [0], [0]]
+    assert [len(seqs(store, f"s{index}")) for index in range(6)] == [before + 1, 1, 1, 0, 1, 1]
+    for writer in (*writers[:3], *writers[4:]):
+        writer.write()
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The URL of the same database behind a proxy."""
+    options = url.rpartition("&")[2]
+    return f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&{options}"
+
+
+def begun(store: PostgresStore, count: int) -> list[Writer]:
+    """Owners that read nothing more before they append."""
+    writers = [Writer(store, f"s{index}") for index in range(count)]
+    for writer in writers:
+        writer.write()
+    return writers
+
+
+def in_one_group(store: PostgresStore, acts: list[Callable[[], None]]) -> list[list[StoreError]]:
+    """Have acts, each of which appends once, share a commit; what each raised."""
+    with store._group._turn:
+        running = [in_background(act) for act in acts]
+        end = time.monotonic() + 20
+        while len(store._group._waiting) < len(acts):
+            assert time.monotonic() < end
+            time.sleep(0.001)
+    store._group._wake_next()
+    for thread, _ in running:
+        thread.join(30)
+    return [failures for _, failures in running]
+
+
+def test_a_locked_row_of_one_leaves_the_others_of_its_group_alone_behind_a_slow_network(url: str) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60, timeout_s=2)) as store,
+        psycopg.connect(url) as locking,
+    ):
+        writers = begun(store, 6)
+        locking.execute("SELECT * FROM turnwal_session WHERE id = %s FOR UPDATE", (b"s3",))
+        proxy.delay_s = 0.1
+        failures = in_one_group(store, [writer.write for writer in writers])
+        proxy.delay_s = 0
+        locking.rollback()
+
+        assert [len(found) for found in failures] == [0, 0, 0, 1, 0, 0]
+        assert "statement timeout" in str(failures[3][0])
+        assert [seqs(store, f"s{index}") for index in range(6)] == [[0, 1], [0, 1], [0, 1], [0], [0, 1], [0, 1]]
+
+
+def test_a_group_that_hears_nothing_is_told_so_in_time_and_nothing_is_printed(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60, timeout_s=1)) as store,
+    ):
+        writers = begun(store, 3)
+        proxy.delay_s = 60
+        started = time.monotonic()
+        failures = in_one_group(store, [writer.write for writer in writers])
+        took = time.monotonic() - started
+        proxy.delay_s = 0
+
+        assert ["did not answer in time" in str(error) for found in failures for error in found] == [True] * 3
+        assert took < 1.9
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_group_whose_connection_is_cut_is_told_so_and_nothing_is_printed(
+    url: str, direction: Direction, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        proxy_before(shared_server().root / ".s.PGSQL.5432") as proxy,
+        closing(PostgresStore(through(proxy, url), lease_s=60)) as store,
+    ):
+        for count in (1, 60):
+            writers = begun(store, 3)
+            proxy.cut_after(count, direction)
+            failures = in_one_group(store, [writer.write for writer in writers])
+            proxy.cut_after(None)
+            assert [type(error) for found in failures for error in found] == [StoreFailed] * 3
+            for writer in writers:
+                writer.claim.release()
+    assert caplog.records == []
+
+
+def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: PostgresStore) -> None:
+    writer, lines = Writer(store), [line + b"\n" for line in batch_behind(EMPTY, 2)]
+    store._links.close()
+    writer.write()
+    # so often that the driver prepares what ends a transaction, too
+    for _ in range(12):
+        with store._links.take("put") as link:
+            # its id was taken behind the question whether it is
+            assert not insert_whole(link, b"s", b"s", "s", lines)
+        writer.write()
+
+    assert seqs(store) == list(range(13))
 
 
 # --- reading
@@ -913,6 +1050,28 @@ def test_durability_is_what_the_server_says(url: str, store: PostgresStore) -> N
     lazy = f"{url}%20-csynchronous_commit%3Doff"
     with closing(PostgresStore(lazy)) as found, found._links.take("look") as link:
         assert link.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_another_isolation_by_default_fails_no_append(url: str, level: str) -> None:
+    strict = f"{url}%20-cdefault_transaction_isolation%3D{quote(level.replace(' ', chr(92) + ' '))}"
+    with psycopg.connect(strict) as beside:
+        assert beside.execute("SHOW transaction_isolation").fetchone() == (level,)
+    with closing(PostgresStore(strict, lease_s=60)) as store, psycopg.connect(url) as changing:
+        writers = begun(store, 3)
+        failures: list[list[StoreError]] = []
+
+        def append(group: list[Writer]) -> None:
+            failures.extend(in_one_group(store, [writer.write for writer in group]))
+
+        for group in (writers[:1], writers):
+            changing.execute("UPDATE turnwal_session SET owner = owner WHERE id = %s", (b"s0",))
+            thread, _ = in_background(partial(append, group))
+            wait_until_waiting()
+            changing.commit()
+            thread.join(20)
+        assert failures == [[]] * 4
+        assert [seqs(store, f"s{index}") for index in range(3)] == [[0, 1, 2], [0, 1], [0, 1]]
 
 
 def quick(url: str) -> PostgresStore:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -309,6 +310,28 @@ def test_every_pragma_is_what_was_asked_for(path: Path) -> None:
     store.close()
 
 
+def test_a_statement_is_compiled_once(path: Path) -> None:
+    lines = lines_of(log_of(6))
+    store = SqliteStore(path)
+    claim = store.claim("s")
+    connection = store._writer._connection
+    assert connection is not None
+    compiled: list[str | None] = []
+
+    def note(_: int, table: str | None, *__: str | None) -> int:
+        compiled.append(table)
+        return apsw.SQLITE_OK
+
+    connection.authorizer = note
+    for count, line in enumerate(lines):
+        claim.append([line], head_of(lines[:count]))
+        if count == 0:
+            assert "line" in compiled
+            compiled.clear()
+    assert compiled == []
+    store.close()
+
+
 @pytest.mark.parametrize(
     "statement", ["UPDATE line SET line = x'00'", "UPDATE line SET position = position + 1", "DELETE FROM line"]
 )
@@ -452,6 +475,71 @@ def test_a_database_that_is_replaced_keeps_what_it_has(path: Path) -> None:
     theirs.close()
     assert stored(path, "theirs") == lines_of(log_of(3, "theirs"))
     assert stored(path.with_name("moved.db"))[:4] == lines_of(log_of(3, "s"))
+
+
+def restored_in_place(path: Path, backup: Path) -> None:
+    """As `cp` does it: the file stays the same one."""
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(backup.read_bytes())
+
+
+def grown_since(store: SqliteStore, path: Path, backup: Path, *, copied: bool) -> tuple[SqliteClaim, Head]:
+    """An owner in a file that is longer than the backup, with a `-wal` of which all, or not all, is copied."""
+    claim, head = begun(store)
+    with closing(apsw.Connection(str(path))) as beside:
+        beside.execute("VACUUM INTO ?", (str(backup),))
+        for _ in range(20):
+            batch = batch_behind(head, 20)
+            claim.append(batch, head)
+            head = head_of(batch)
+            if copied or head.count < 200:
+                beside.execute("PRAGMA wal_checkpoint(TRUNCATE)").get  # noqa: B018 - fetched on purpose
+    return claim, head
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_nothing_is_written_behind_a_shorter_backup_that_was_copied_over_the_file(path: Path, *, copied: bool) -> None:
+    backup = path.with_name("backup.db")
+    store = SqliteStore(path)
+    claim, head = grown_since(store, path, backup, copied=copied)
+    restored_in_place(path, backup)
+
+    with pytest.raises(StoreFailed, match="overwritten with something shorter"):
+        claim.append(batch_behind(head, 1), head)
+    claim.release()
+    assert path.read_bytes() == backup.read_bytes()
+    if not copied:
+        for _ in range(2):
+            with pytest.raises(StoreFailed, match="does not fit to its -wal"):
+                store.claim("new")
+        assert path.read_bytes() == backup.read_bytes()
+    store.close()
+    if not copied:
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).rename(path.with_name("away" + suffix))
+        restored_in_place(path, backup)
+    store = SqliteStore(path)
+    heir = store.claim("s")
+    head = head_of(lines_of(log_of(3, "s")))
+    heir.append(batch_behind(head, 1), head)
+    store.close()
+    assert len(stored(path)) == 5
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+
+
+@pytest.mark.parametrize("finds_out", ["claim", "close"])
+def test_a_backup_that_was_copied_over_the_file_is_not_mixed_with_the_wal(path: Path, finds_out: str) -> None:
+    backup = path.with_name("backup.db")
+    store = SqliteStore(path)
+    grown_since(store, path, backup, copied=False)
+    restored_in_place(path, backup)
+
+    if finds_out == "claim":
+        with pytest.raises(StoreFailed, match="overwritten with something shorter"):
+            store.claim("other")
+    store.close()
+    assert path.read_bytes() == backup.read_bytes()
 
 
 def two_begun(store: SqliteStore) -> tuple[tuple[SqliteClaim, Head], tuple[SqliteClaim, Head]]:
@@ -635,6 +723,65 @@ def test_nothing_is_lost_when_files_are_deleted_between_two_processes_that_write
     counts = [int(line) for line in said if line.strip().isdigit()]
     if counts:
         assert len(stored(path, "other")) >= counts[-1]
+
+
+ALL_BESIDE = ("-wal", "-shm", "-owners")
+
+
+@pytest.mark.parametrize("finds_out", ["append", "claim", "claim of a new session", "close"])
+@pytest.mark.parametrize("appends", [5, 60])
+def test_nothing_of_a_lone_writer_is_lost_when_all_beside_the_file_is_deleted(
+    path: Path, appends: int, finds_out: str
+) -> None:
+    begun(store := SqliteStore(path), "other")
+    store.close()
+    claim, head = begun(store)
+    for _ in range(appends):
+        batch = batch_behind(head, 1)
+        claim.append(batch, head)
+        head = head_of(batch)
+    for suffix in ALL_BESIDE:
+        path.with_name(path.name + suffix).unlink()
+    if finds_out == "append":
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            claim.append(batch_behind(head, 1), head)
+    elif finds_out != "close":
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            store.claim("new" if "new" in finds_out else "other")
+    store.close()
+
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    assert len(stored(path)) >= head.count
+    again = SqliteStore(path)
+    for name in ("s", "other", "new"):
+        again.claim(name).release()
+    again.close()
+
+
+@pytest.mark.parametrize("ending", ["close", "kill"])
+@pytest.mark.parametrize("early", ["", "early"])
+def test_two_histories_are_not_mixed_when_all_beside_the_file_is_deleted(path: Path, ending: str, early: str) -> None:
+    """Without the lock file another comes in unhindered: of the two, what it wrote into the file is kept."""
+    begun(store := SqliteStore(path))
+    store.close()
+    claim, head = store.claim("s"), head_of(lines_of(log_of(3, "s")))
+    batch = batch_behind(head, 1)
+    claim.append(batch, head)
+    command = [sys.executable, "-c", OTHER, str(path), ending, early]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        said = [other.stdout.readline()] if early else []
+        for suffix in ALL_BESIDE:
+            path.with_name(path.name + suffix).unlink()
+        said.extend(other.communicate("go on\n")[0].splitlines())
+    assert said[-1].startswith("refused: ") == bool(early)
+    with pytest.raises(StoreFailed, match="removed or replaced"):
+        claim.append(batch_behind(head_of(batch), 1), head_of(batch))
+    store.close()
+
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    assert len(stored(path, "other")) == max(int(line) for line in said if line.strip().isdigit())
+    assert len(stored(path)) == (5 if early else 4)
 
 
 def test_a_writer_that_was_parted_from_its_files_keeps_others_out_until_it_finds_out(path: Path) -> None:

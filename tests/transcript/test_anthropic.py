@@ -201,11 +201,79 @@ def test_f29_signed_blocks_go_back_verbatim_to_their_model_and_else_not_at_all()
     assert codes(other) == ["reasoning_left_out", "reasoning_left_out"]
 
 
-@pytest.mark.parametrize("block", [THINKING | {"signature": ""}, THINKING | {"thinking": ""}, REDACTED | {"data": ""}])
-def test_f29_a_block_that_lost_its_signature_or_was_emptied_is_left_out(block: Block) -> None:
+@pytest.mark.parametrize("block", [THINKING | {"signature": ""}, THINKING | {"thinking": 1}, REDACTED | {"data": ""}])
+def test_f29_a_block_that_lost_its_signature_or_has_no_text_is_left_out(block: Block) -> None:
     found = rendered(told("go"), replied(block, text("ok")))
     assert found.messages[1] == model(text("ok"))
     assert codes(found) == ["reasoning_left_out"]
+
+
+@pytest.mark.parametrize("block", [THINKING, REDACTED])
+def test_f31_thinking_is_not_sent_alone_and_not_as_the_last_of_a_message(block: Block) -> None:
+    alone = rendered(told("go"), replied(block), told("on"))
+    assert alone.messages == [user(text("go"), text("on"))]
+    assert codes(alone) == ["reasoning_left_out", "empty_message"]
+    last = rendered(told("go"), replied(THINKING, text("ok"), block, block), told("on"))
+    assert last.messages[1] == model(THINKING, text("ok"))
+    assert codes(last) == ["reasoning_left_out", "reasoning_left_out"]
+
+
+@pytest.mark.parametrize("block", [THINKING, REDACTED])
+def test_words_of_a_stream_that_broke_off_are_a_message_before_the_thinking_that_follows(block: Block) -> None:
+    rows = [told("go"), replied(THINKING, text("I will"), complete=False)]
+    before = rendered(*rows).messages
+    found = rendered(*rows, replied(block, call("c1")), result("c1", "2.1"))
+    assert found.messages[:2] == before
+    bridge = {"role": "user", "content": BRIDGE}
+    assert found.messages[1:] == [model(text("I will")), bridge, model(block, call("c1")), user(answer("c1"))]
+    assert codes(found) == ["incomplete_message", "reasoning_left_out", "bridge_added"]
+    assert check(TARGET, found.messages) == []
+
+
+def test_thinking_goes_on_behind_the_call_of_a_server_tool() -> None:
+    found = rendered(told("go"), replied(text("a"), SEARCH), replied(THINKING, text("b")))
+    assert [message["role"] for message in found.messages] == ["user", "assistant"]
+
+
+ODD: list[str] = [
+    '{"x": NaN}',
+    '{"x": 1e999}',
+    '{"x":' * 250 + "1" + "}" * 250,
+    '{"x": ' + "9" * 5_000 + "}",
+    '{"cut":',
+]
+
+
+@pytest.mark.parametrize("arguments", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("block", [call("c1") | {"caller": {"type": "direct"}}, SEARCH], ids=["call", "server"])
+def test_a_streamed_call_whose_arguments_no_event_holds_as_data_is_recorded(block: Block, arguments: str) -> None:
+    chunks = [
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "model": SONNET, "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": arguments}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    data = parse(TARGET, chunks)
+    assert data["parts"][0]["arguments"] == arguments
+    found = rendered(told("go"), ("assistant_message", data))
+    (made, *_) = found.messages[1]["content"]
+    expected = {"incomplete_arguments": arguments} if block is not SEARCH else {}
+    assert made == block | {"input": expected if "9" * 9 not in arguments else made["input"]}
+    assert check(TARGET, found.messages) == []
+
+
+def test_a_reply_whose_arguments_no_event_holds_as_data_is_recorded() -> None:
+    found = rendered(told("go"), replied(call("c1") | {"input": {"x": float("nan")}}))
+    assert found.messages[1] == model(call("c1", incomplete_arguments='{"x":NaN}'))
+
+
+def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
+    omitted = THINKING | {"thinking": ""}
+    found = rendered(told("go"), replied(omitted, call("c1")), result("c1"))
+    assert found.messages[1] == model(omitted, call("c1"))
+    assert codes(found) == []
+    assert check(TARGET, found.messages) == []
 
 
 def test_f29_a_signed_block_of_a_message_that_never_completed_is_left_out() -> None:
@@ -326,7 +394,7 @@ CALLS = [USER, model(call("c1"), call("c2")), user(answer("c1"), answer("c2"))]
 
 PLANTED: list[tuple[str, str, list[Any]]] = [
     ("first_role", "messages[0]", [model(text("Hi")), USER]),
-    ("bad_shape", "messages[0]", [{"role": "system", "content": "a"}]),
+    ("bad_shape", "messages[0]", [{"role": "narrator", "content": "a"}]),
     ("bad_shape", "messages[1]", [USER, 7]),
     ("bad_shape", "messages[0]", [{"role": "user", "content": 7}]),
     ("bad_shape", "messages[0].content[0]", [user({"type": "of_tomorrow"})]),
@@ -383,6 +451,20 @@ def test_a_planted_violation_is_found_where_it_is(code: str, position: str, mess
 def test_a_violation_does_not_hide_another() -> None:
     found = check(TARGET, [model(call("a b"))])
     assert {problem.code for problem in found} == {"first_role", "bad_id", "unanswered_call"}
+
+
+def test_results_of_one_message_may_stand_in_several_of_the_user() -> None:
+    asks = model(call("c1"), call("c2"))
+    assert check(TARGET, [USER, asks, user(answer("c1")), user(answer("c2")), user(text("on"))]) == []
+    found = check(TARGET, [USER, asks, user(answer("c1"), text("on")), user(answer("c2"))])
+    assert [problem.position for problem in found] == ["messages[1].content[1]", "messages[3].content[0]"]
+    assert [problem.code for problem in found] == ["unanswered_call", "results_not_first"]
+
+
+@pytest.mark.parametrize("system", [" ", [text("")], [text("be"), text(" \n")]])
+def test_system_text_that_is_blank_is_refused_and_not_rendered(system: Any) -> None:
+    assert [problem.code for problem in check(TARGET, [USER], system=system)] == ["empty_message"]
+    assert rendered(("system_message", {"parts": [{"type": "text", "content": " "}]}), told("go")).system is None
 
 
 def test_system_text_that_is_none_is_refused() -> None:

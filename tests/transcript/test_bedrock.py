@@ -130,6 +130,37 @@ def test_f30_arguments_that_were_cut_off_stand_inside_an_object() -> None:
     assert codes(rendering) == ["arguments_wrapped"]
 
 
+@pytest.mark.parametrize("arguments", ['{"x": NaN}', '{"x":' * 250 + "1" + "}" * 250], ids=["nan", "deep"])
+@pytest.mark.parametrize("kind", ["a_tool", "server_tool_use"])
+def test_a_streamed_call_whose_arguments_no_event_holds_as_data_is_recorded(kind: str, arguments: str) -> None:
+    call = {"toolUseId": "c1", "name": "f", "type": kind}
+    chunks: list[dict[str, Any]] = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": call}}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": arguments}}}},
+        {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolResult": {"toolUseId": "c1", "content": []}}}},
+        {"messageStop": {"stopReason": "tool_use"}},
+    ]
+    data = parse("bedrock", chunks if kind == "server_tool_use" else chunks[:2] + chunks[3:])
+    assert data["parts"][0]["arguments"] == arguments
+    rendering = render(log_of(user(), ("assistant_message", data)), "bedrock")
+    expected = {} if kind == "server_tool_use" else {"incomplete_arguments": arguments}
+    assert rendering.messages[1]["content"][0] == {"toolUse": {**call, "input": expected}}
+    assert check("bedrock", rendering.messages) == []
+
+
+def test_words_of_a_stream_that_broke_off_are_a_message_before_the_reasoning_that_follows() -> None:
+    thought = native(SIGNED, type="reasoning")
+    log = log_of(
+        user(),
+        said(thought, text("I will"), provider="bedrock", complete=False),
+        said(thought, text("ok"), provider="bedrock"),
+    )
+    rendering = render(log, "bedrock")
+    assert [message["role"] for message in rendering.messages] == ["user", "assistant", "user", "assistant"]
+    assert rendering.messages[3]["content"] == [SIGNED, {"text": "ok"}]
+    assert check("bedrock", rendering.messages) == []
+
+
 @pytest.mark.parametrize("parts", [[], [text(" \n")], [{"type": "reasoning", "content": "hm"}]])
 def test_f31_a_message_with_nothing_in_it_is_left_out(parts: list[dict[str, Any]]) -> None:
     rendering = sent(log_of(user("a"), said(*parts), user("b")))
@@ -210,6 +241,7 @@ def test_f29_signed_reasoning_is_for_its_model_alone(block: dict[str, Any], mode
 @pytest.mark.parametrize(
     "row",
     [
+        said(text("yes"), native(SIGNED, type="reasoning"), provider="bedrock", model=CLAUDE),
         said(native(UNSIGNED, type="reasoning"), text("yes"), provider="bedrock"),
         said(native(SIGNED, type="reasoning"), text("yes"), provider="bedrock", complete=False),
         said({"type": "reasoning", "content": "hm"}, text("yes"), provider="anthropic"),
@@ -364,6 +396,7 @@ def test_a_reply_is_read_whole() -> None:
         "response_id": "r1",
         "stop": "tool_use",
         "usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3},
+        "native": {"provider": "bedrock", "reply": {"metrics": {"latencyMs": 4}}},
     }
     assert sent(log_of(user(), ("assistant_message", data))).messages[1]["content"] == [REDACTED, {"text": "yes"}, CALL]
 

@@ -335,7 +335,7 @@ def test_f29_signed_reasoning_goes_back_whole_to_who_wrote_it_or_not_at_all(targ
     [
         thought("anthropic", signature=None),
         thought("anthropic", signature=""),
-        thought("anthropic", thinking=""),
+        thought("anthropic", thinking=None),
         thought("bedrock", reasoningContent={"reasoningText": {"text": "hm"}}),
         {"type": "reasoning", "content": "hm"},
         {"type": "reasoning"},
@@ -368,10 +368,16 @@ def test_f30_arguments_that_were_cut_off_are_sent_as_an_object_and_stay_as_they_
 
 @targets
 @pytest.mark.parametrize(
-    "parts", [[], [""], [{"type": "reasoning", "content": "hm"}], [{"type": "reasoning"}, ""]], ids=range(4)
+    ("parts", "provider"),
+    [
+        *((parts, "") for parts in ([], [""], [{"type": "reasoning", "content": "hm"}], [{"type": "reasoning"}, ""])),
+        *(([thought(provider)], provider) for provider in sorted(_REASONING)),
+    ],
+    ids=range(4 + len(_REASONING)),
 )
-def test_f31_a_message_with_nothing_in_it_is_left_out(target: str, parts: list[Any]) -> None:
-    log = log_of(user("one"), said(*parts), user("two"), said(*parts), said(*parts), user("three"), said("fine"))
+def test_f31_a_message_with_nothing_in_it_is_left_out(target: str, parts: list[Any], provider: str) -> None:
+    empty = said(*parts, provider=provider)
+    log = log_of(user("one"), empty, user("two"), empty, empty, user("three"), said("fine"))
     made, back = sent(log, target)
     assert [one.kind for one in back if one.text or one.calls][-1] == "assistant"
     spoken = "".join(one.text for one in back if one.kind == "user")

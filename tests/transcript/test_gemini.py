@@ -143,6 +143,18 @@ def test_f08_a_repeated_id_is_another_one_on_both_sides() -> None:
     assert codes(rendering) == ["id_rewritten"]
 
 
+@pytest.mark.parametrize(
+    "call", [{"functionCall": {"id": "", "name": "f", "args": {}}}, {"functionCall": {"name": "f"}, "thought": True}]
+)
+def test_a_call_with_an_empty_id_or_in_a_thought_is_sent_with_its_response(call: dict[str, Any]) -> None:
+    log = log_of(user(), ("assistant_message", parse("gemini", reply(call))), result("", "1.0"), user("on"))
+
+    made = sent(log)
+    assert shape(made.messages) == ["user:text", "model:functionCall", "user:functionResponse", "user:text"]
+    assert "id" not in made.messages[1]["parts"][0]["functionCall"]
+    assert "id" not in made.messages[2]["parts"][0]["functionResponse"]
+
+
 def test_ids_that_differ_in_half_a_character_stay_apart() -> None:
     log = log_of(user(), ask("a\ud800", "a\udc00"), result("a\ud800", "1.0"), result("a\udc00", "1.1"))
 

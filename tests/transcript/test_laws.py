@@ -26,7 +26,7 @@ from turnwal.session.sessions import open_store
 from turnwal.testing.conversations import conversation_rows
 from turnwal.testing.replies import message_of, replies
 from turnwal.testing.strategies import Row, foreign_rows, log_of, session_rows
-from turnwal.transcript.check import check
+from turnwal.transcript.check import Problem, check
 from turnwal.transcript.conversation import Outcomes
 from turnwal.transcript.gemini.render import BYPASS
 from turnwal.transcript.parsing import Log as SeededLog
@@ -51,6 +51,11 @@ def rendered(log: Log, target: str, outcomes: Outcomes = "note") -> Rendering:
     return render(log, target, waiting="placeholder", outcomes=outcomes, partial=True)
 
 
+def refused(target: str, made: Rendering) -> list[Problem]:
+    """What the provider would refuse; a log in which nothing is said makes no request."""
+    return check(target, made.messages, system=made.system) if made.messages else []
+
+
 def rendered_of(events: Iterable[Event], target: str) -> Rendering:
     """The same of events that are in no log in memory."""
     return render(events, target, waiting="placeholder", partial=True)
@@ -64,10 +69,10 @@ def test_what_a_session_leaves_at_any_moment_is_a_request_that_checks(
 ) -> None:
     log = log_of(rows)
     before = rendered(log, target, outcomes)
-    assert check(target, before.messages, system=before.system) == []
+    assert refused(target, before) == []
     recover(log)
     after = rendered(log, target, outcomes)
-    assert check(target, after.messages, system=after.system) == []
+    assert refused(target, after) == []
 
 
 @targets
@@ -78,10 +83,10 @@ def test_what_is_carried_from_any_model_to_any_other_is_a_request_that_checks(
 ) -> None:
     log = log_of(rows)
     before = rendered(log, target, outcomes)
-    assert check(target, before.messages, system=before.system) == []
+    assert refused(target, before) == []
     recover(log)
     after = rendered(log, target, outcomes)
-    assert check(target, after.messages, system=after.system) == []
+    assert refused(target, after) == []
 
 
 @targets
@@ -119,7 +124,7 @@ def test_a_reply_goes_back_as_it_came(target: str, data: st.DataObject) -> None:
 @given(rows=foreign_rows())
 def test_what_nobody_sane_wrote_is_a_request_that_checks(target: str, rows: list[Row]) -> None:
     made = rendered(log_of(rows), target)
-    assert check(target, made.messages, system=made.system) == []
+    assert refused(target, made) == []
 
 
 @targets
@@ -291,7 +296,7 @@ def _recover_and_render(root: Path) -> None:
         stored = list(store.inspect("s"))
     for target in TARGETS:
         before, after = rendered_of(seen, target), rendered_of(stored, target)
-        assert check(target, after.messages, system=after.system) == []
+        assert refused(target, after) == []
         assert (before.messages, before.system) == (after.messages, after.system)
 
 

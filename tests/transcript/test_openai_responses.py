@@ -478,6 +478,21 @@ def test_f30_what_a_model_was_cut_off_in_is_sent_as_its_text() -> None:
     assert made.messages == [USER, {"role": "assistant", "content": "I will"}]
 
 
+@pytest.mark.parametrize(("store", "goes_back"), [(True, True), (None, True), (False, False)])
+def test_reasoning_that_is_stored_nowhere_and_not_encrypted_is_left_out(store: bool | None, goes_back: bool) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    more = {} if store is None else {"store": store}
+    made = rendered(user(), replied(thought, call("call_1", "fc_1"), **more), result("call_1"))
+    asks = call("call_1", "fc_1")
+    stripped = {name: value for name, value in asks.items() if name != "id"}
+    assert made.messages[1:-1] == ([thought, asks] if goes_back else [stripped])
+    assert codes(made) == ([] if goes_back else ["reasoning_left_out"])
+
+    sealed = thought | {"encrypted_content": "c2ln"}
+    made = rendered(user(), replied(sealed, call("call_1", "fc_1"), **more), result("call_1"))
+    assert made.messages[1:-1] == [sealed, asks]
+
+
 @pytest.mark.parametrize("items", [[], [said("")], [said("", content=[])], [reasoning()], [reasoning(), said("")]])
 def test_f31_a_reply_with_nothing_in_it_is_left_out(items: list[Item]) -> None:
     made = rendered(user(), replied(*items), user("more"))
@@ -852,7 +867,7 @@ MUTATIONS: list[tuple[Callable[[list[Any]], Any], tuple[str, str]]] = [
 
 def test_a_valid_input_has_no_problems() -> None:
     assert problems(*VALID) == []
-    assert [(problem.code, problem.position) for problem in check(TARGET, [], system=["x"])] == [
+    assert [(problem.code, problem.position) for problem in check(TARGET, [*VALID], system=["x"])] == [
         ("bad_shape", "system")
     ]
 

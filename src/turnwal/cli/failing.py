@@ -47,10 +47,13 @@ def failed(error: BaseException, *, as_json: bool, verb: str = "") -> int:
     return code
 
 
-def report(error: Exception, *, as_json: bool) -> int:
-    """Tell an error that does not end the command, and return its exit code."""
+def report(error: Exception, *, as_json: bool, session: str = "") -> int:
+    """Tell an error that does not end the command, and return its exit code.
+
+    A person is told of which session it is, also where the error speaks of something else, as of the whole store.
+    """
     fields, code = _described(error)
-    _write(dump({"error": fields}) if as_json else _told(fields))
+    _write(dump({"error": fields}) if as_json else _told(fields, "" if fields["subject"] == session else session))
     return code
 
 
@@ -96,9 +99,9 @@ def _fields(code: str, message: str, hint: str) -> dict[str, Any]:
     return {"code": code, "action": "", "subject": "", "message": message, "hint": hint, "retriable": False}
 
 
-def _told(fields: dict[str, Any]) -> str:
+def _told(fields: dict[str, Any], session: str = "") -> str:
     where = " ".join(part for part in (str(fields["action"]), str(fields["subject"])) if part)
-    sentence = f"{where}: {fields['message']}" if where else str(fields["message"])
+    sentence = ": ".join(part for part in (session, where, str(fields["message"])) if part)
     lines = [f"error {fields['code']}: {visible(sentence)}"]
     if fields["hint"]:
         lines.append(f"hint: {visible(str(fields['hint']))}")

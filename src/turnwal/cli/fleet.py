@@ -139,7 +139,7 @@ class Fleet:
         from turnwal.cli.failing import report
 
         if result.error is not None:
-            report(result.error, as_json=self._as_json)
+            report(result.error, as_json=self._as_json, session=result.session)
         if self._as_json:
             return
         screen = Screen()

@@ -39,13 +39,17 @@ def tool_result(scan: State, event: Event, run: Run) -> None:
 
 
 def tool_outcome(scan: State, event: Event, run: Run) -> None:
-    """Close the attempt that the outcome is about."""
+    """Close the attempt that the outcome is about, and end the doubt about a call that waits or was granted."""
     number = attempt_of(event.data)
     key, id = keys.parse(event.data.get("call")), id_of(event.data)
     scan.about = key
+    if key is not None and event.data.get("outcome") == "did_not_happen":
+        call = run.find(key)
+        if call is not None:
+            call.doubt = False
     if number < RETRY_FROM:
         return
-    for turn in reversed(run.turns or [run.outside]):
+    for turn in (*reversed(run.turns), run.outside):
         for at, attempt in turn.attempts.items():
             if attempt.number == number and (attempt.key == key if key is not None else attempt.id == id):
                 scan.about = attempt.key

@@ -15,7 +15,7 @@ def assistant_message(scan: State, event: Event, run: Run) -> None:
     turn = run.turn
     run.shown = None  # the message takes the place of what was shown of it
     complete = event.data.get("complete") is not False
-    earlier = earlier_parts(run, event.data, event.seq)
+    earlier = earlier_parts(run, event.data, event.seq) if "completes" in event.data else {}
     moved = False
     parts_keys: dict[int, int] = {}
     taken: set[int] = set()
@@ -73,8 +73,10 @@ def _asked_anew(run: Run, key: int, part: Mapping[str, Any], *, complete: bool) 
 
 def met_before(turn: Turn, part: Mapping[str, Any], taken: set[int]) -> Call | None:
     """The call met before that a part of a new message asks for again (F07); `taken` are keys other parts ask for."""
+    before = turn.step.calls if turn.step is not None else turn.by_id.get(id_of(part), {}).values()
+    if not before:  # as a rule
+        return None
     id, name, arguments = id_of(part), name_of(part), arguments_of(part)
-    before = turn.step.calls if turn.step is not None else turn.by_id.get(id, {}).values()
     return next((call for call in before if call.key not in taken and call.same(id, name, arguments)), None)
 
 
@@ -104,9 +106,18 @@ def _asked(
     if run.find(own) is not None:  # dispatched by its key before it was asked for
         _asked_anew(run, own, part, complete=complete)
         return own
-    call = Call(own, id, name, arguments, part.get("format") == "text", is_redacted(part), asked_at=event.seq)
-    call.asked, call.requested = complete, True
-    call.step = step
+    call = Call(
+        own,
+        id,
+        name,
+        arguments,
+        part.get("format") == "text",
+        is_redacted(part),
+        complete,
+        requested=True,
+        asked_at=event.seq,
+        step=step,
+    )
     if step is not None:
         step.calls.append(call)
     elif not turn.dispatched.isdisjoint(call.fingerprints()):

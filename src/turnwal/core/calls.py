@@ -73,6 +73,11 @@ class Turn:
         """The innermost open step."""
         return self.steps[-1] if self.steps else None
 
+    @property
+    def weak(self) -> bool:
+        """Whether the innermost open step takes back that dispatches are durable."""
+        return bool(self.steps) and self.steps[-1].weak
+
     def add(self, call: "Call") -> None:
         """Take an unanswered call in."""
         self.calls[call.key] = call
@@ -115,6 +120,8 @@ class Call(Struct, eq=False):
     question_seq: int | None = None
     granted: bool = False
     """A grant was recorded, whatever came after it."""
+    doubt: bool = False
+    """A dispatch of it, or its answer, may be among bytes that were lost while it waited or was granted."""
     answered: bool = False
     hints: Mapping[str, Any] | None = None
     hints_from: object = None
@@ -184,11 +191,11 @@ class Run:
 
     def find(self, key: int) -> Call | None:
         """The unanswered call of a key."""
-        for turn in (*self.turns, self.outside):
-            call = turn.calls.get(key)
-            if call is not None:
-                return call
-        return self.kept.get(key)
+        for turn in self.turns:
+            if key in turn.calls:
+                return turn.calls[key]
+        found = self.outside.calls.get(key)
+        return self.kept.get(key) if found is None else found
 
     def drop(self, call: Call) -> None:
         """Let an unanswered call go, wherever it is held."""

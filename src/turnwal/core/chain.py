@@ -5,6 +5,7 @@ A line is the next one when it is readable, carries the next seq, and its `prev`
 
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Self
 
 import msgspec
 
@@ -57,6 +58,22 @@ def digest(line: bytes) -> str:
 def after(line: bytes, event: Event) -> Head:
     """The head of a log whose last line is this one."""
     return Head(event.seq + 1, sha256(line).hexdigest())
+
+
+class Chained(bytes):
+    """A line that `make` returned, with what is known of it: whoever gets it need not read and hash it again."""
+
+    event: Event
+    head: Head
+    """The head of a log whose last line this is."""
+
+    @classmethod
+    def of(cls, line: bytes, event: Event) -> Self:
+        """The line of an event."""
+        chained = cls(line)
+        chained.event = event
+        chained.head = Head(event.seq + 1, sha256(line).hexdigest())
+        return chained
 
 
 def follows(event: Event, head: Head) -> bool:

@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from turnwal.core.limits import FINDINGS_PER_CODE_MAX
 
 CODES: Final = {
     "clock_went_back": "an event is stamped earlier than the one before it; order comes from seq alone",
     "damage": "bytes of the log are no record",
+    "dangling_attempt": "a repeated dispatch outside any turn has no outcome",
     "dangling_call": "a call of a closed turn, or outside any turn, has no result",
     "dispatch_without_request": "a call was dispatched that no message asked for by the end of its turn",
+    "doubtful_call": "a call waits or was granted, and its dispatch or its answer may be among lost bytes",
     "duplicate_call": "a message repeats a call that was asked for before",
     "duplicate_result": "a call that has a result got another",
     "nested_turn": "a turn started while another of its run was open",
@@ -27,8 +31,7 @@ CODES: Final = {
 """Every code, with what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True, gc=False):
     """One finding: its code, the seqs it is about, and a sentence."""
 
     code: str

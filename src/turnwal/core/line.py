@@ -297,13 +297,15 @@ def _bounded(text: str) -> int:
 
 
 def _depth(line: bytes) -> int:
-    """Greatest nesting of a line, without recursion, whatever the line is."""
+    """Greatest nesting of a line, without recursion, whatever the line is; nothing is counted beyond the limit."""
     depth = deepest = 0
     for match in _TOKEN.finditer(line):
         token = match.group()
         if token in b"[{":
             depth += 1
             deepest = max(deepest, depth)
+            if deepest > NESTING_MAX + 1:
+                break  # the rest of a line that is refused may be megabytes of this
         elif token in b"]}":
             depth -= 1
     return deepest

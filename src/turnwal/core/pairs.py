@@ -29,18 +29,21 @@ class Pairs:
 
     def feed(self, event: Event) -> int | None:
         """Take the next event of the log in; returns from where on the surface changed, None where it did not."""
-        scan, type = self.scan, event.type
-        scan.feed(event)
-        if self._new_answers:
+        self.scan.feed(event)
+        type = event.type
+        if type not in SURFACE:
+            return None
+        if self._new_answers:  # by a result alone
             for key, seq in self._new_answers:
                 self.answers.setdefault(seq, set()).add(key)
             self._new_answers.clear()
-        if type not in SURFACE or event.run != self.run:
+        if event.run != self.run:
             return None
         if type == "assistant_message":
-            if scan.asked_last:
-                self.asks[event.seq] = scan.asked_last
-        elif type == "tool_result":
+            asked = self.scan.asked_last
+            if asked:
+                self.asks[event.seq] = asked
+        elif type == "tool_result" and "replace" in event.data:
             replaced = range_of(event.data)
             if replaced is not None:
                 self.answers[event.seq] = {

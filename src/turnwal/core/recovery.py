@@ -16,7 +16,7 @@ from turnwal.core.line import Event
 from turnwal.core.rules import judge, retry_of, text_for_model
 from turnwal.core.scan import Scan
 from turnwal.core.state import State
-from turnwal.core.structure import note_dangling, note_partial, note_unrequested
+from turnwal.core.structure import note_dangling, note_doubt, note_partial, note_unrequested
 from turnwal.core.types import check_known
 
 _DEPTH_MAX: Final = NESTING_MAX - 2
@@ -207,8 +207,14 @@ def void(run: Run, call: Call) -> Repair:
 def final_findings(scan: State) -> list[Finding]:
     """The findings of a log that ends where the scan stands."""
     findings = scan.findings.copy()
+    for _, call in scan.held():
+        if call.doubt:
+            note_doubt(findings, call)
     for run in scan.runs.values():
         note_partial(findings, run)
+        for attempt in run.outside.attempts.values():
+            message = f"attempt {attempt.number} of call {keys.text(attempt.key)} outside any turn has no outcome"
+            findings.add("dangling_attempt", (attempt.seq,), message)
         for call in run.outside.calls.values():
             if not call.stays:
                 note_dangling(findings, call, "outside any turn")

@@ -67,7 +67,7 @@ def _bytes_lost(lost: Lost) -> Sequence[int] | None:
         return (scan.lost_seq,)
     if scan.torn_after >= asked_at and not lost.durable:
         return (scan.torn_seq,)
-    return None
+    return () if lost.call.doubt else None
 
 
 def _copied(lost: Lost) -> Sequence[int] | None:

@@ -28,6 +28,8 @@ class Scan(State):
         super().__init__()
         self._timed = False
         self._idle = False
+        self._hidden_seq = self._hidden_after = -1
+        self._hidden_torn = False
 
     def feed(self, event: Event) -> None:
         """Read the next event."""
@@ -80,21 +82,41 @@ class Scan(State):
             if key is not None and keys.seq_of(key) < event.seq:
                 run = self.run(entry["run"] if isinstance(entry.get("run"), str) else "main")
                 run.known[key] = 0
-                yield run, Call(key, id_of(entry), name_of(entry), None, asked_at=keys.seq_of(key)), entry
+                call = Call(key, id_of(entry), name_of(entry), None, asked_at=keys.seq_of(key))
+                call.doubt = entry.get("doubt") not in (None, False)
+                yield run, call, entry
 
     def damaged(self, event: Event) -> None:
         """Note bytes that were lost, and whether they may have held something acknowledged."""
         data = event.data
         kind = data.get("kind")
         self.findings.add("damage", (event.seq,), f"{data.get('length', '?')} bytes that are no record ({kind})")
-        if self._idle and kind != "lost":
-            return  # recovery's own broken write; what a person gave up for lost may have been acknowledged behind it
         after = data["after"] if isinstance(data.get("after"), int) else event.seq - 1
+        # recovery's own broken write; what a person gave up for lost may have been acknowledged behind it
+        repairing = self._idle and kind != "lost"
+        if not (repairing and self.open_seqs()):
+            # where every turn is closed, recovery was done, and these bytes may be what its owner went on with
+            self._hidden_seq, self._hidden_after, self._hidden_torn = event.seq, after, kind == "torn"
+            for run, call in self.held():
+                call.doubt = call.doubt or self.hides(run, call.asked_at)
+        if repairing:
+            return
         if kind == "torn":
             if after >= self.torn_after:
                 self.torn_after, self.torn_seq = after, event.seq
         elif after >= self.lost_after:
             self.lost_after, self.lost_seq = after, event.seq
+
+    def hides(self, run: Run, asked_at: int) -> bool:
+        """Whether the last event is damage that may have held a dispatch of a call that recovery does not answer, or an
+        attempt of one that it answered.
+
+        Torn bytes were never acknowledged, so they count only where the open turn does not declare durable dispatches.
+        Where no turn is open, a torn tail says no more than one that is clean: what was not durable is not there.
+        """
+        if self._hidden_seq != self.last_seq or asked_at > self._hidden_after:
+            return False
+        return not self._hidden_torn or any(turn.dispatch != "durable" or turn.weak for turn in run.turns[-1:])
 
     def copied(self, event: Event) -> None:
         """Note that the log was copied while it was open."""

@@ -1,5 +1,6 @@
 """What a scan holds: the runs with what is open in them, the findings, and what befell the log itself."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from turnwal.core import keys
@@ -55,8 +56,8 @@ class State:
         return seqs
 
     def waiting(self) -> list[dict[str, Any]]:
-        """What a boundary records as `waiting`: call, id, name, the run where it is not `main`, and `question`, the seq
-        of its approval request, where that is pending.
+        """What a boundary records as `waiting`: call, id, name, the run where it is not `main`, `question`, the seq of
+        its approval request, where that is pending, and `doubt` where a dispatch of it may be lost.
         """
         found = [
             (run, call)
@@ -78,6 +79,13 @@ class State:
         ]
         return _told(found) if found else []
 
+    def held(self) -> Iterator[tuple[Run, Call]]:
+        """Every call that recovery leaves as it is: it waits, or was granted and may be dispatched in a later turn."""
+        for run in self.runs.values():
+            for call in run.unanswered():
+                if call.stays and not (call.owed and call.turn is not None and call.turn.seq >= 0):
+                    yield run, call
+
     def boundary(self, open_seqs: list[int]) -> dict[str, Any]:
         """What a boundary after which these turns are open says; `granted` only where there are any."""
         granted = self.granted()
@@ -90,6 +98,7 @@ def _told(found: list[tuple[Run, Call]]) -> list[dict[str, Any]]:
         call.named()
         | ({} if run.name == "main" else {"run": run.name})
         | ({"question": call.question_seq} if call.question == "pending" and call.question_seq is not None else {})
+        | ({"doubt": True} if call.doubt else {})
         for run, call in found
     ]
 

@@ -78,8 +78,9 @@ def assistant_delta(_: State, event: Event, run: Run) -> None:
 
 def end_deltas(findings: Findings, run: Run) -> None:
     """Note text that was shown and whose message did not come while its step was open."""
-    note_partial(findings, run)
-    run.shown = None
+    if run.shown is not None:
+        note_partial(findings, run)
+        run.shown = None
 
 
 def note_partial(findings: Findings, run: Run) -> None:
@@ -98,6 +99,13 @@ def note_dangling(findings: Findings, call: Call, where: str) -> None:
         )
     elif call.asked:
         findings.add("dangling_call", (call.asked_at,), f"call {keys.text(call.key)} {where} was not seen dispatched")
+
+
+def note_doubt(findings: Findings, call: Call) -> None:
+    """Note a call that may run in a later turn although it may have run."""
+    state = "waits" if call.waiting is not None else "was granted"
+    message = f"call {keys.text(call.key)} {state}, and its dispatch or its answer may be among lost bytes"
+    findings.add("doubtful_call", (call.asked_at,), message)
 
 
 def note_unrequested(findings: Findings, turn: Turn, first_seq: int | None) -> None:

@@ -9,7 +9,7 @@ Does not: judge a replace; see `replacing.py`.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, overload
 
 from turnwal.core.line import Event
 from turnwal.core.types import SURFACE, is_range
@@ -31,8 +31,14 @@ class Surface:
         """The visible events in the order a model sees them."""
         return iter(self._events)
 
-    def __getitem__(self, index: int) -> Event:
-        """The visible event at an index, from 0."""
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        """The visible event at an index, from 0, or those of a slice."""
         return self._events[index]
 
     def add(self, event: Event) -> int | None:
@@ -42,19 +48,19 @@ class Surface:
         """
         if event.type not in SURFACE:
             return None
-        data = event.data
+        data, positions, seq = event.data, self._positions, event.seq
         replaced = range_of(data) if "replace" in data else None
         if replaced is not None:
-            start, stop = bisect_left(self._positions, replaced[0]), bisect_right(self._positions, replaced[1])
-            self._positions[start:stop] = [replaced[0]]
+            start, stop = bisect_left(positions, replaced[0]), bisect_right(positions, replaced[1])
+            positions[start:stop] = [replaced[0]]
             self._events[start:stop] = [event]
             return start
         earlier = self._earlier_version(event) if "completes" in data else None
         if earlier is not None:
             self._events[earlier] = event
             return earlier
-        at = bisect_right(self._positions, event.seq) if self._positions else 0
-        self._positions.insert(at, event.seq)
+        at = bisect_right(positions, seq) if positions and positions[-1] > seq else len(positions)
+        positions.insert(at, seq)
         self._events.insert(at, event)
         return at
 

@@ -135,13 +135,10 @@ TYPES: Final[Mapping[str, Mapping[str, _Check]]] = {
 IGNORABLE: Final = frozenset({"assistant_delta", "checkpoint", "erasure"})
 """Core types that a reader which does not know them may skip; the writer marks them."""
 
-_PART: Final[Mapping[str, Mapping[str, _Check]]] = {
-    "text": {"content": _text},
-    "tool_call": {"id": _text, "name": _text, "arguments": _text_or_object, "format": _text},
+_PART: Final[Mapping[str, tuple[tuple[str, _Check], ...]]] = {
+    "text": (("content", _text),),
+    "tool_call": (("id", _text), ("name", _text), ("arguments", _text_or_object), ("format", _text)),
 }
-
-
-_NO_FIELDS: Final[Mapping[str, _Check]] = {}
 
 
 def is_application_type(type: str) -> bool:
@@ -201,7 +198,7 @@ def _check_parts(type: str, parts: object) -> None:
         if not isinstance(kind, str):
             _refuse(type, f"data.parts[{index}]", part, "an object with a text 'type'")
             continue
-        for name, check in _PART.get(kind, _NO_FIELDS).items():
+        for name, check in _PART.get(kind, ()):
             value = part.get(name)
             if value is not None and not check(value):
                 _refuse(type, f"data.parts[{index}].{name}", value, _KINDS[check])

@@ -4,7 +4,7 @@ Unknown values of an enumeration get the pessimistic reading.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -49,7 +49,8 @@ def id_of(data: Mapping[str, Any]) -> str:
 
 def name_of(data: Mapping[str, Any]) -> str | None:
     """The tool's name, or None."""
-    return text_of(data, "name")
+    value = data.get("name")
+    return value if isinstance(value, str) else None
 
 
 def text_of(data: Mapping[str, Any], name: str) -> str | None:
@@ -69,13 +70,14 @@ def is_redacted(part: Mapping[str, Any]) -> bool:
     return part.get("redacted") is True
 
 
-def asking_parts(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def asking_parts(message: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
     """The parts of a message that ask for calls, with their index."""
     parts = message.get("parts")
-    if isinstance(parts, list):
-        for index, part in enumerate(parts):
-            if isinstance(part, dict) and part.get("type") == "tool_call":
-                yield index, part
+    if not isinstance(parts, list):
+        return []
+    return [
+        (index, part) for index, part in enumerate(parts) if isinstance(part, dict) and part.get("type") == "tool_call"
+    ]
 
 
 def content_of(data: Mapping[str, Any]) -> int:

@@ -83,4 +83,5 @@ class Approval(Handle):
         if self._question != "pending":
             asked = {None: "was never asked", "void": "was voided"}.get(self._question, "was answered")
             raise self._refusal(f"its question {asked}", "a decision needs a question that is open")
+        self._check_sure()
         return self._named() | {"decision": decision, "by": by}

@@ -98,7 +98,7 @@ class Call(Approval, Repetition):
         with self._session.order:
             if metadata is not None and metadata.get("synthetic") is True:
                 raise self._refusal("it is a real one", "only turnwal marks a result as synthetic")
-            if needs_dispatch(self._check_unanswered()) and not (self._handed_out or self._doubtful):
+            if needs_dispatch(self._check_unanswered()) and not (self._handed_out or self.doubtful):
                 raise self._refusal("it was never dispatched", "`call.dispatch()` first, or `call.reject(text)`")
             data = self._answer(parts, is_error=is_error, duration_ms=duration_ms, metadata=metadata)
             return self._session.note("tool_result", data, run=self.run_name)
@@ -107,8 +107,9 @@ class Call(Approval, Repetition):
         """Append an answer without a dispatch; the caller waits for the barrier."""
         with self._session.order:
             self._check_unanswered()
-            if self._handed_out or self._doubtful:
+            if self._handed_out:
                 raise self._refusal("it was dispatched, so it may have run", "record its result")
+            self._check_sure()
             data = self._answer(text, is_error=True, metadata={"rejected": True})
             return self._session.note("tool_result", data, run=self.run_name)
 

@@ -91,6 +91,9 @@ def _check_outcome(scan: Scan, run: str, type: str, data: Mapping[str, Any]) -> 
 
 def _check_state(call: Call, type: str) -> None:
     key = keys.text(call.key)
+    if call.doubt and type in ("tool_call", "approval_response"):
+        why = f"what is lost of the log may be a dispatch of the call {key}"
+        raise _refusal(why, type, "look where it acts, then `session.call(key).settle(outcome)`")
     if type == "tool_call" and call.dispatched is not None and call.waiting is None:
         raise _refusal(f"the call {key} was dispatched already", type, "a call runs once")
     if type == "tool_result" and call.dispatched is None and call.waiting is None and needs_dispatch(call):

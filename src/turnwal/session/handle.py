@@ -119,6 +119,20 @@ class Handle:
         """Whether the call has a result that only stands in for a lost one."""
         return self._found.lost
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether a dispatch or an outcome of the call may be among lost bytes, so that nothing runs it.
+
+        Bytes that a `damage` event covers are in doubt until somebody settles the call; boundaries carry that on. Of
+        bytes that went bad later, every turn behind them says which questions are open and which grants were not used,
+        so these prove that the call was not dispatched there.
+        """
+        state = self._state
+        if self._found.hidden or (state is not None and state.doubt):
+            return True
+        proven = state is not None and (state.granted or state.question == "pending")
+        return self._found.doubtful and not proven
+
     def __repr__(self) -> str:
         """Key and tool."""
         return f"<Call {self.call_key} {self.name}>"
@@ -134,17 +148,6 @@ class Handle:
     def _handed_out(self) -> bool:
         """Whether a dispatch of the call is recorded, be it in a turn that has ended."""
         return self._found.attempts > 0 or self.dispatched
-
-    @property
-    def _doubtful(self) -> bool:
-        """Whether a dispatch or an outcome of the call may be among lost bytes.
-
-        Every later turn says of a question that it is open, and of a grant that it was not used, so these prove that
-        the call was not dispatched.
-        """
-        state = self._state
-        proven = state is not None and (state.granted or state.question == "pending")
-        return self._found.doubtful and not proven
 
     @property
     def _question(self) -> values.Question | None:
@@ -168,8 +171,14 @@ class Handle:
         """Refuse to run what may have run, and what is not known well enough to be run."""
         if not self.key:
             raise self._refusal("the line that asks for it is lost", "deny or reject it, and have the model ask again")
-        if self._doubtful:
-            hint = "look where it acts, then `settle` it as `did_not_happen`, or answer it where it waits"
+        self._check_sure()
+
+    def _check_sure(self) -> None:
+        if self.doubtful:
+            hint = (
+                "look where it acts, then `settle` it: as `did_not_happen` it may be decided and run, as `happened` it "
+                "is closed"
+            )
             raise self._refusal("what is lost of the log may be a dispatch of it", hint)
 
     def _check_arguments(self) -> None:
@@ -184,11 +193,11 @@ class Handle:
         question = self._question
         if question in ("pending", "denied", "void"):
             raise self._refusal(f"its approval is {question}", "only a granted call may run")
-        self._check_known()
         if self._handed_out:
             raise self._refusal(
                 "it was dispatched already", "a call runs once; `retry` repeats one whose answer was lost"
             )
+        self._check_known()
 
     def _answer(
         self,

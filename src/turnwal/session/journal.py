@@ -16,24 +16,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-import msgspec
-
-from turnwal.core.chain import Head, after
+from turnwal.core.chain import Chained, Head
 from turnwal.core.errors import ClosedAfterFailure, OverLimit, OwnershipLost, SessionClosed, TurnwalError
 from turnwal.core.limits import PENDING_BYTES_MAX, PENDING_EVENTS_MAX
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
 from turnwal.session.background import forks, in_barrier_thread, loop_is_running
 from turnwal.store.protocol import Claim
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """An event that has its place."""
-
-    event: Event
-    line: bytes
-    head: Head
-    """The head of the log once this is its last line."""
 
 
 class Journal:
@@ -60,7 +49,7 @@ class Journal:
         self._observe = observe
         self._redact = redact
         self._barrier = threading.Lock()
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[Chained] = deque()
         self._durable = head
         self._skip_to = skip_to
         self._taken = head.count
@@ -139,7 +128,7 @@ class Journal:
                 batch=self._batch if pending else None,
             )
             line, made = make(event)
-            entry = Entry(made, line, after(line, made))
+            entry = Chained.of(line, made)
             self._pending_bytes += len(line)
             self._entries.append(entry)
             self._observe(made)
@@ -193,17 +182,18 @@ class Journal:
     def _write(self) -> None:
         """Write and sync what is pending. One thread at a time gets here."""
         with self.order:
-            self.check_open()
+            batch = list(self._entries)
+            reached = batch[-1].head
+            if self._closed or self._failure is not None or self._observed != reached.count or self._forks != forks():
+                self.check_open()
             if self._taken != self._durable.count:
                 self._fail(None)
-            batch = list(self._entries)
             if batch[0].event.seq < self._taken:
                 # an interrupt left what is durable
                 batch = [entry for entry in batch if entry.event.seq >= self._taken]
-            reached = batch[-1].head
             self._taken = reached.count
         try:
-            self._claim.append([entry.line for entry in batch], self._durable)
+            self._claim.append(batch, self._durable)
         except BaseException as error:
             self._failure = error
             self._wake()
@@ -218,7 +208,7 @@ class Journal:
             entries, durable = self._entries, self._durable.count
             while entries and entries[0].event.seq < durable:
                 entries.popleft()
-            self._pending_bytes = sum([len(entry.line) for entry in entries]) if entries else 0
+            self._pending_bytes = sum([len(entry) for entry in entries]) if entries else 0
 
     def check_open(self) -> None:
         """Return if an append would be accepted; raise what it would raise otherwise."""

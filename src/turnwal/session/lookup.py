@@ -56,7 +56,9 @@ class Found:
     outcomes: list[Event] = field(default_factory=list)
     """Oldest first."""
     doubtful: bool = False
-    """Records about the call may have been lost: a dispatch, a result, or an outcome that decides."""
+    """Records about the call may be lost in bytes that nothing covers: a dispatch, a result, a deciding outcome."""
+    hidden: bool = False
+    """A dispatch or an outcome of the call may be among bytes that a `damage` event covers."""
 
     def ask(self, part: Mapping[str, Any]) -> None:
         """Take in what a message asks for, or a dispatch hands over; once dispatched, a call stays what it was."""
@@ -72,7 +74,7 @@ class Found:
                 self.attempts = max(self.attempts, attempt_of(data))
                 self.idempotency_key = text_of(data, "key") or self.idempotency_key
             case "tool_result" if data.get("replace") is None and self.result is None:
-                self.result = event
+                self.result, self.hidden = event, False  # its class was decided on with the damage in sight
             case "approval_request":
                 self.question = "pending"
             case "approval_response":
@@ -80,7 +82,7 @@ class Found:
             case "tool_outcome":
                 self.outcomes.append(event)
                 if data.get("outcome") in ("happened", "did_not_happen"):
-                    self.learnt, self.doubtful = data["outcome"], False
+                    self.learnt, self.doubtful, self.hidden = data["outcome"], False, False
             case _:
                 return
 
@@ -141,6 +143,9 @@ class Lookup:
                 key = scan.asked_last.get(index)
                 if key in self._wanted:
                     self._meet(key, event).ask(part)
+        elif event.type == "damage":
+            for key, found in self._met.items():
+                found.hidden = found.hidden or scan.hides(scan.run(found.run), keys.seq_of(key))
         elif scan.about in self._wanted:
             key = scan.about
             if key not in self._met:

@@ -10,8 +10,8 @@ from turnwal.core.recovery import Plan, plan_of
 from turnwal.core.types import FORMAT
 from turnwal.session.background import in_thread
 from turnwal.session.opening import Opening, damage_data, open_tail
+from turnwal.session.reason import TurnReason, reason_of
 from turnwal.session.settings import Settings
-from turnwal.session.turn import TurnReason, reason_of
 from turnwal.session.writing import Writing
 from turnwal.store.protocol import Claim, Store
 from turnwal.store.surely import surely

@@ -1,9 +1,12 @@
 """Reading past damage: which of the lines that can still be read are taken for records, and at which seqs.
 
 Promises: no line with a changed seq hides another. A seq is believed where the chain confirms it: the line before or
-behind follows, or the line is the head. Of every other line it counts only as far as it fits between those.
+behind follows, or the line is the last one that has the hash of the head. Of every other line it counts only as far as
+it fits between those.
 
-Does not: read or judge; it sees what a store yields past damage. What it holds are lines that nothing confirms.
+Does not: read or judge; it sees what a store yields past damage. What it holds are lines that nothing confirms. Two or
+more lines that follow each other and stand a second time in an older place are taken for records there, and hide what
+is between.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +28,7 @@ def believed(items: Iterable[Record | Gap], durable: Head | None) -> Iterator[Re
     for item in chain(items, (None,)):
         if last is not None:
             goes_on = isinstance(item, Record) and follows(item.event, after(last.line, last.event))
-            if linked or goes_on or (durable is not None and digest(last.line) == durable.hash):
+            if linked or goes_on:
                 yield from _between(unconfirmed, mark, last.event.seq)
                 unconfirmed = []
                 if last.event.seq > mark:
@@ -41,7 +44,23 @@ def believed(items: Iterable[Record | Gap], durable: Head | None) -> Iterator[Re
         elif item is not None:
             mark = item.event.seq if isinstance(item, Record) else mark
             yield item
-    yield from _between(unconfirmed, mark, None if durable is None else durable.count)
+    yield from _at_the_end(unconfirmed, mark, durable)
+
+
+def _at_the_end(items: list[Record | Gap], mark: int, durable: Head | None) -> Iterator[Record | Gap]:
+    """What waits where nothing more comes: the newest line is certain, though the one before it be lost."""
+    if durable is None:
+        yield from _between(items, mark, None)
+        return
+    # a copy of the newest line may stand where an older one was, so only the last one is the head
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if isinstance(item, Record) and item.event.seq > mark and digest(item.line) == durable.hash:
+            yield from _between(items[:at], mark, item.event.seq)
+            yield item
+            items, mark = items[at + 1 :], item.event.seq
+            break
+    yield from _between(items, mark, durable.count)
 
 
 def _between(items: Iterable[Record | Gap], mark: int, end: int | None) -> Iterator[Record | Gap]:

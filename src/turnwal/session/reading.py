@@ -52,8 +52,7 @@ class Reading(Writing):
         start = self._live.durable.count if since is None else since
         return Subscription(self._live, self._store, self.id, start, accept_loss=self._settings.accept_loss)
 
-    def _observe(self, event: Event) -> None:
-        super()._observe(event)
+    def _feed_surfaces(self, event: Event) -> None:
         if self._surfaces is not None:
             self._surfaces.setdefault(event.run, Surface()).add(event)
 

@@ -1,17 +1,17 @@
 """What may be done about a call whose answer was lost: repeat it, or record what was learnt."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal, get_args
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Literal, get_args
 
+from turnwal.core import calls
 from turnwal.core.errors import TurnwalError
 from turnwal.core.line import Event
+from turnwal.core.recovery import answer, void
+from turnwal.session.attempt import Attempt
 from turnwal.session.body import Outcome, Told, execute, execute_async, not_kept, said, tell
 from turnwal.session.handle import Handle
 from turnwal.session.tools import Parts, Ready, Tools, is_async, parts_of, prepare
-
-if TYPE_CHECKING:
-    from turnwal.session.turn import Turn
 
 OutcomeWord = Literal["happened", "did_not_happen", "unknown"]
 
@@ -22,14 +22,15 @@ class Repetition(Handle):
     def retry(self, tools: Tools) -> Event:
         """Run the call again with the same idempotency key, as its next attempt; returns the `tool_outcome`.
 
-        Only for a call whose result stands in for a lost one and that is not known to have happened. Runs in the open
-        turn of its run, else in a turn of its own.
+        Only for a call whose result stands in for a lost one and that is not known to have happened, or whose result is
+        itself among lost bytes and that is known not to have happened. Runs in the open
+        turn of its run, else in a turn of its own, which attempts of other calls share that run at the same time.
         """
         ready = self._prepare_again(tools)
         if is_async(ready.function):
             raise self._refusal("its tool is asynchronous", "await `call.aretry`")
-        with self._alone(), self._own_turn():
-            number = self._session.durably(self._note_attempt, ready)
+        with self._alone(), self._attempt() as attempt:
+            number = self._session.durably(self._note_attempt, attempt, ready)
             try:
                 outcome = execute(ready, self)
             except BaseException:
@@ -41,8 +42,8 @@ class Repetition(Handle):
         """As `retry`, for tools of both kinds, without stopping the event loop."""
         ready = self._prepare_again(tools)
         with self._alone():
-            async with self._own_turn():
-                number = await self._session.adurably(self._note_attempt, ready)
+            async with self._attempt() as attempt:
+                number = await self._session.adurably(self._note_attempt, attempt, ready)
                 try:
                     outcome = await execute_async(ready, self)
                 except BaseException:
@@ -55,7 +56,8 @@ class Repetition(Handle):
     ) -> Event:
         """Record durably what was learnt about the call since: `happened`, `did_not_happen` or `unknown`.
 
-        `evidence` is any JSON value, `by` says who found out. Refused for a call without a result.
+        `evidence` is any JSON value, `by` says who found out. Refused for a call without a result, unless that may be
+        lost. Then `did_not_happen` lets a call that waits be decided and run, and the other two close it.
         """
         return self._session.durably(self._note_settled, outcome, evidence, by, parts)
 
@@ -71,11 +73,23 @@ class Repetition(Handle):
             if outcome not in get_args(OutcomeWord):
                 raise self._refusal(f"{outcome!r} is no outcome", f"say one of: {', '.join(get_args(OutcomeWord))}")
             # of a call that is not open, its result may be what is lost
-            if not self.answered and not (self._found.doubtful and self._state is None):
+            state = self._state
+            if not self.answered and (not self.doubtful or (state is not None and self._handed_out)):
                 raise self._refusal("it has no result yet", "record its result instead")
             data = self._named() | {"outcome": outcome, "by": by}
             data |= ({} if evidence is None else {"evidence": evidence}) | ({} if parts is None else {"parts": parts})
+            if state is not None and outcome != "did_not_happen":
+                self._session.check("tool_outcome", data, run=self.run_name)
+                self._note_closed(state)
             return self._session.note("tool_outcome", data, run=self.run_name)
+
+    def _note_closed(self, state: calls.Call) -> None:
+        """Answer a call that may have run in what is lost, as recovery answers one that was open across it."""
+        run = self._session.scan.run(self.run_name)
+        repairs = [answer(self._session.scan, run, state.turn or run.outside, state, interrupted=False)]
+        repairs += [void(run, state)] if state.question == "pending" else []
+        for repair in repairs:
+            self._session.note(repair.type, repair.data, run=repair.run, redact=False)
 
     def _prepare_again(self, tools: Tools) -> Ready:
         self._check_repeatable()
@@ -85,10 +99,9 @@ class Repetition(Handle):
             raise self._refusal(ready, "pass the tool that the call names")
         return ready
 
-    def _own_turn(self) -> "Turn | nullcontext[None]":
-        if self._session.has_open_turn(self.run_name):
-            return nullcontext()
-        return self._session.turn(resumes=self.call_key, run=self.run_name)
+    def _attempt(self) -> Attempt:
+        call: Any = self
+        return Attempt(self._session, self.run_name, lambda: self._session.turn(resumes=call))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -102,8 +115,9 @@ class Repetition(Handle):
                 block.enter_context(self.running())
             yield
 
-    def _note_attempt(self, ready: Ready) -> int:
+    def _note_attempt(self, attempt: Attempt, ready: Ready) -> int:
         with self._session.order:
+            attempt.enter_turn()
             number = max(self._found.attempts, 1) + 1
             data = self._named() | {"attempt": number, "arguments": self.arguments or "{}", "key": self.key}
             self._session.note("tool_call", data | ready.hints.recorded(), run=self.run_name)
@@ -132,12 +146,15 @@ class Repetition(Handle):
 
     def _check_repeatable(self) -> None:
         self._session.check_open()
-        if not self.answered:
-            raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
-        if not self.repeatable:
-            raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         if self._found.learnt == "happened":
             raise self._refusal("it is known to have happened", "repeating it would do it twice")
+        if not self.answered:
+            if self._state is None:
+                self._check_sure()  # its result may be what is lost
+            if self._state is not None or self._found.learnt != "did_not_happen":
+                raise self._refusal("it has no result yet", "only a call whose answer was lost is repeated")
+        elif not self.repeatable:
+            raise self._refusal("its result is a real one", "a call that was answered is not repeated")
         self._check_known()
         if self._question in ("pending", "denied", "void") and self._found.learnt != "did_not_happen":
             hint = "only a granted call may run; a person who settles it as `did_not_happen` lets it be repeated"

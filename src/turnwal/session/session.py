@@ -16,17 +16,19 @@ from turnwal.core.errors import Refused
 from turnwal.core.line import Event
 from turnwal.core.log import check_run
 from turnwal.core.replacing import check_replace
+from turnwal.session.attempt import OwnTurn
 from turnwal.session.call import Call
 from turnwal.session.guard import GUARDED, check_fits
 from turnwal.session.lookup import Found, find, packed_key, told_of
 from turnwal.session.owning import Owning
+from turnwal.session.reason import TurnReason
 from turnwal.session.reply import note_reply
 from turnwal.session.settings import Settings
 from turnwal.session.streaming import Stream
 from turnwal.session.tools import Parts, parts_of
 from turnwal.session.transcripts import Transcripts
 from turnwal.session.transfer import fork_into
-from turnwal.session.turn import Turn, TurnReason, check_dispatch
+from turnwal.session.turn import Turn, check_dispatch
 from turnwal.store.protocol import Store
 
 _LOOKED_AT: Final = GUARDED | {"assistant_message"}
@@ -47,6 +49,8 @@ class Session(Owning, Transcripts):
         """By run: handles of the calls that the open step asked for."""
         self.streams: list[Stream[Any]] = []
         """The streams of replies that open steps have begun and not yet done with."""
+        self.own_turns: dict[str, OwnTurn] = {}
+        """By run: the open turn that attempts of calls began for themselves."""
         self.tools_told: set[str] = set()
         """Digests of the lists of tools that this process recorded whole."""
 
@@ -230,7 +234,10 @@ class Session(Owning, Transcripts):
                 Turn.found(self, run.name, state).note_close(reason)
 
     def _observe(self, event: Event) -> None:
-        super()._observe(event)
+        # one list of all that follows the log, as each event comes through it
+        self.scan.feed(event)
+        self._feed_surfaces(event)
+        self._feed_renderers(event)
         about = self.scan.about
         if about is not None:
             handle = self._handles.get(about)

@@ -94,8 +94,7 @@ class Transcripts(Reading):
         while len(self._renderers) > _KEPT_MAX:
             del self._renderers[next(iter(self._renderers))]
 
-    def _observe(self, event: Event) -> None:
-        super()._observe(event)
+    def _feed_renderers(self, event: Event) -> None:
         if event.type == "turn_end" and event.run != "main":
             # a sub-agent is asked once; who renders its run again reads the log again
             self._renderers = {made: kept for made, kept in self._renderers.items() if made[1] != event.run}

@@ -5,22 +5,20 @@ A live turn never ends owing: leaving the block runs the same closers as recover
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from turnwal.core import calls
 from turnwal.core.errors import Refused, SessionClosed, TurnwalError
 from turnwal.core.line import Event
 from turnwal.core.recovery import close_turn
 from turnwal.core.types import FORMAT
+from turnwal.session.reason import TurnReason, reason_of
 from turnwal.session.step import Step
 from turnwal.session.tools import Parts, parts_of
 
 if TYPE_CHECKING:
     from turnwal.session.call import Call
     from turnwal.session.session import Session
-
-TurnReason = Literal["complete", "rejected", "error", "cancelled", "suspended"]
-"""Why a live turn ends; `interrupted` is recovery's word."""
 
 _OUTCOMES: Final[dict[str, str]] = {"error": "error", "cancelled": "cancelled"}
 
@@ -216,10 +214,3 @@ def check_dispatch(dispatch: str | None) -> None:
     """Return when a turn or step may declare that; raise `Refused` otherwise."""
     if dispatch not in (None, "durable", "none"):
         raise Refused(f"dispatch={dispatch!r} is unknown", action="begin", hint='say "durable" or "none"')
-
-
-def reason_of(kind: type[BaseException] | None) -> TurnReason:
-    """What a block that ends with such an exception records."""
-    if kind is None:
-        return "complete"
-    return "error" if issubclass(kind, Exception) else "cancelled"

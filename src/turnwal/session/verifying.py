@@ -181,10 +181,13 @@ def _wrong(scan: Scan, event: Event, name: str, said: object, shown: object) -> 
 
 
 def _named(waiting: object) -> object:
-    """The calls that a list of waiting calls names, in an order of their own; the list itself where it is none."""
+    """What a list of waiting calls says of each, in an order of its own; the list itself where it is none."""
     if not isinstance(waiting, list) or not all(isinstance(entry, Mapping) for entry in waiting):
         return waiting
-    return sorted(str((entry.get("call"), entry.get("id"), entry.get("run", "main"))) for entry in waiting)
+    return sorted(
+        str((entry.get("call"), entry.get("id"), entry.get("run", "main"), bool(entry.get("doubt", False))))
+        for entry in waiting
+    )
 
 
 def _mismatch(expect: Head | None, reached: Head) -> HeadMismatch | None:

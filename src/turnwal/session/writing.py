@@ -3,6 +3,7 @@
 What a verb decides on is thus what recovery would see. Knows neither how a session opens nor what its verbs are.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Writing:
+class Writing(ABC):
     """The journal of a session and the scan that follows it. Everything is safe from any thread."""
 
     def __init__(self, store: Store, id: str, settings: Settings) -> None:
@@ -152,8 +153,9 @@ class Writing:
         """Bound what is not yet durable."""
         self._live.make_room()
 
+    @abstractmethod
     def _observe(self, event: Event) -> None:
-        self.scan.feed(event)
+        """Have the scan, and whatever else follows the log, take an event in that has its place."""
 
     def _new_journal(self, claim: Claim, head: Head, *, skip_to: int = 0) -> Journal:
         settings = self._settings

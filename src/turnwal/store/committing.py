@@ -30,14 +30,15 @@ class Pending(Generic[T]):
     """One append that waits, and what came of it."""
 
     __slots__ = ("bell", "committed", "error", "work")
+    bell: "threading.Lock | None"
+    """What whoever waits in the queue sleeps on."""
 
     def __init__(self, work: T) -> None:
         """Hold what is to be appended."""
         self.work = work
         self.committed = False
         self.error: BaseException | None = None
-        self.bell = threading.Lock()
-        self.bell.acquire()
+        self.bell = None
 
     @property
     def settled(self) -> bool:
@@ -91,13 +92,15 @@ class GroupCommit(Generic[T]):
 
     def _queue(self, pending: Pending[T]) -> None:
         """Wait until somebody has committed the work, or lead."""
+        bell = pending.bell = threading.Lock()
+        bell.acquire()
         try:
             with self._mutex:
                 self._waiting.append(pending)
             while not pending.settled:
                 # whoever gets the turn leads; the others sleep each on its own, so that a group wakes all at once
                 if not self._try_to_lead(pending, self._lead_waiting):
-                    pending.bell.acquire(timeout=_AGAIN_S)
+                    bell.acquire(timeout=_AGAIN_S)
         except BaseException:
             self._withdraw(pending)
             self._wake_next()
@@ -133,20 +136,25 @@ class GroupCommit(Generic[T]):
                 pending.committed = True
         finally:
             for pending in group:
-                if pending.bell.locked():
-                    pending.bell.release()
+                _ring(pending)
 
     def _wake_next(self) -> None:
         """Have the first of those who came meanwhile lead."""
         # whoever joins the queue does so before it tries for the turn, which is free by now: none is overlooked
         if self._waiting:
             with self._mutex:
-                if self._waiting and self._waiting[0].bell.locked():
-                    self._waiting[0].bell.release()
+                if self._waiting:
+                    _ring(self._waiting[0])
 
     def _withdraw(self, pending: Pending[T]) -> None:
         with self._mutex:
             self._waiting = [other for other in self._waiting if other is not pending]
+
+
+def _ring(pending: Pending[T]) -> None:
+    """Wake whoever waits for this."""
+    if pending.bell is not None and pending.bell.locked():
+        pending.bell.release()
 
 
 def _shared(error: BaseException) -> BaseException:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from turnwal.core.chain import Chained
 from turnwal.core.line import Unreadable, read
 from turnwal.core.types import BOUNDARIES, is_seqs
 
@@ -28,6 +29,10 @@ def open_from(lines: Sequence[bytes], before: int | None) -> int | None:
     """
     opened, opening = before, None
     for line in reversed(lines):
+        if line.__class__ is Chained and line.event.type not in BOUNDARIES:
+            if line.event.type in _OPENING:
+                opening = line.event.seq
+            continue
         lead = _LEAD.match(line)
         if lead is not None and lead[2] not in _BOUNDARIES:
             # however the rest is spelt: no line that is read names its type or its number twice

@@ -6,16 +6,19 @@ Promises:
 - A store that owns nothing renews nothing.
 - What was given up is freed, however often giving it up was interrupted: it is owed from before the server is told
   until the server has answered. No epoch is tried twice under a lease, so what is owed for one try frees no other.
+- What cannot be freed now, as somebody has locked it, holds up neither the renewal nor the rest of what is owed.
 
 Does not: keep a stale owner from writing. The epoch in the session's row does that, in the append itself.
 """
 
 import secrets
 import threading
+import time
 from contextlib import suppress
 from typing import Final
 
 import psycopg
+from psycopg import pq
 
 from turnwal.core.errors import StoreError
 from turnwal.store.postgres_link import Link, Links
@@ -31,6 +34,8 @@ _END: Final = "DELETE FROM turnwal_lease WHERE id = %s"
 _SWEEP: Final = "DELETE FROM turnwal_lease WHERE expires < CURRENT_TIMESTAMP - INTERVAL '1 day'"
 _FREE: Final = "UPDATE turnwal_session SET lease = NULL WHERE number = %s AND epoch = %s AND lease = %s"
 
+_LOCKED_SHARE: Final = 0.01
+"""How much of a lease one locked session may take, as an append locks its own for a moment."""
 
 Hold = tuple[int, int]
 """One try to own a session: its number, and the epoch that it is owned under."""
@@ -45,8 +50,8 @@ class Lease:
         self.lost = False
         self.held: set[Hold] = set()
         """What points to the lease, or is about to."""
-        self.owed: set[Hold] = set()
-        """What is given up and not known to be freed: the renewal tells the server."""
+        self.owed: dict[Hold, None] = {}
+        """What is given up and not known to be freed, the next to try first: behind a renewal the server is told."""
         self.tried: dict[int, int] = {}
         """By the number of a session the greatest epoch that was tried and is not known to be passed."""
 
@@ -93,7 +98,7 @@ class Keeper:
     def owe(self, lease: Lease, hold: Hold) -> None:
         """Have the renewal free a session that may point to a lease; may be repeated."""
         with self._mutex:
-            lease.owed.add(hold)
+            lease.owed.setdefault(hold)
             lease.held.discard(hold)
 
     def free(self, lease: Lease, hold: Hold) -> None:
@@ -123,9 +128,12 @@ class Keeper:
             if self._leave_if_unused(lease):
                 break
             try:
-                link = link or self._links.connect()
+                link = link or self._connect()
+                due = time.monotonic() + self._seconds / 3
                 lease.lost = not self.renew(link, lease)
-                pause = self._seconds / 3
+                if not lease.lost:
+                    self._free_owed(link, lease, due)
+                pause = max(due - time.monotonic(), 0)
             except (StoreError, psycopg.Error):
                 _close(link)
                 link = None
@@ -134,17 +142,40 @@ class Keeper:
 
     def renew(self, link: Link, lease: Lease) -> bool:
         """Prolong a lease, and say whether it was alive by the clock of the database."""
+        return link.execute(_RENEW, (self._seconds, lease.id)).rowcount == 1
+
+    def _connect(self) -> Link:
+        """A connection on which no locked row is waited for for long."""
+        link = self._links.connect()
+        try:
+            link.execute(f"SET lock_timeout = {max(round(self._seconds * _LOCKED_SHARE * 1000), 1)}".encode())
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _free_owed(self, link: Link, lease: Lease, until: float) -> None:
+        """Free what is owed, as far as the time goes; what fails now comes last the next time."""
         with self._mutex:
             owed = list(lease.owed)
         for hold in owed:
-            self._free(link, lease, hold)
-        return link.execute(_RENEW, (self._seconds, lease.id)).rowcount == 1
+            if time.monotonic() >= until:
+                return
+            try:
+                self._free(link, lease, hold)
+            except psycopg.Error:
+                if link.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+                    raise
+                with self._mutex:
+                    if hold in lease.owed:
+                        del lease.owed[hold]
+                        lease.owed.setdefault(hold)
 
     def _free(self, link: Link, lease: Lease, hold: Hold) -> None:
         number, epoch = hold
         freed = link.execute(_FREE, (number, epoch, lease.id)).rowcount
         with self._mutex:
-            lease.owed.discard(hold)
+            lease.owed.pop(hold, None)
             # the session is known to have come as far, so whoever finds it tries a greater one anyway
             if freed and lease.tried.get(number) == epoch:
                 del lease.tried[number]

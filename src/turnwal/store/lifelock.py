@@ -31,15 +31,19 @@ _live: Final[set["LifeLock"]] = set()
 class LifeLock:
     """The lock of one session, held or not."""
 
-    def __init__(self, path: str, number: int) -> None:
-        """Stand for byte `number` of the lock file, which is made where it is missing."""
+    def __init__(self, path: str, number: int, *, new: bool = False) -> None:
+        """Stand for byte `number` of the lock file, which is made where it is missing, or has to be `new`.
+
+        Raises `StoreFailed` where it cannot be opened, or is there and should be new.
+        """
         check_supported(path)
         self._path = path
         self._number = number
         self._pid = os.getpid()
         with _forking:
             try:
-                self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                made = os.O_CREAT | os.O_EXCL if new else os.O_CREAT
+                self._descriptor = os.open(path, os.O_RDWR | made | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             except OSError as error:
                 message = f"the lock file cannot be opened ({error.strerror})"
                 hint = "the directory must be writable for whoever owns a session"

@@ -91,7 +91,7 @@ def append_together(link: Link, group: Sequence[Pending[Leased]], subject: str) 
     The commit is sent with the rest: a process that is stopped in between would keep the rows of its sessions locked.
     """
     try:
-        with link.pipeline():
+        with link.one_trip():
             link.execute("BEGIN")
             cursors = [link.execute(*_statement(*pending.work)) for pending in group]
             link.execute("COMMIT")
@@ -173,7 +173,11 @@ def _append_each(link: Link, group: Sequence[Pending[Leased]], subject: str) -> 
 def _usual(work: Work, lease: Lease) -> tuple[bytes, ...]:
     """The values of `_USUAL`, as the server wants them."""
     name = lease.id.encode()
-    number, epoch, place = (value.to_bytes(8, "big") for value in (work.number, work.epoch, work.places[0]))
+    number, epoch, place = (
+        work.number.to_bytes(8, "big"),
+        work.epoch.to_bytes(8, "big"),
+        work.places[0].to_bytes(8, "big"),
+    )
     return number, id_of(work.session), epoch, name, name, place, place, work.lines[0]
 
 

@@ -110,7 +110,7 @@ class RowClaim(ABC):
         for line in kept:
             places.append(size)
             size = end_of(size, len(line))
-        opened = open_from(kept, self._opened)
+        opened = open_from(lines, self._opened)
         standing.in_doubt = True
         try:
             self._commit(Work(session, self._number, self._epoch, places, kept, self._opened, opened))

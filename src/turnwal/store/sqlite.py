@@ -88,6 +88,8 @@ class SqliteStore:
         """Become the owner of a session; see `Store.claim`."""
         name = _bytes_of(session)
         self._writer.check_process()
+        # before the lock: a lock file that was made here would be taken for a sign that another process came
+        self._writer.check("claim")
         found = find(self._reader, name)
         if found is None and not create:
             raise not_found(session, "claim")

@@ -101,8 +101,8 @@ def _insert(connection: apsw.Connection, work: Work) -> OwnershipLost | None:
     except apsw.ConstraintError:
         # what the statement did is undone, the transaction goes on
         return work.refused(connection.execute(_EPOCH, (work.number, name)).get)
-    for place, line in zip(places[1:], lines[1:], strict=True):
-        connection.execute(_INSERT, (work.number, place, line))
+    for index in range(1, len(lines)):
+        connection.execute(_INSERT, (work.number, places[index], lines[index]))
     if work.opened != work.before:
         connection.execute(_OPENED, (work.opened, work.number))
     return None

@@ -28,7 +28,7 @@ from turnwal.store.disk import Disk
 from turnwal.store.inodes import Names
 from turnwal.store.lifelock import LifeLock
 from turnwal.store.sqlite_errors import failure
-from turnwal.store.sqlite_file import prepare
+from turnwal.store.sqlite_file import check_whole, prepare
 from turnwal.store.sqlite_joining import COMMON, Identity, join
 from turnwal.store.surely import surely
 
@@ -50,6 +50,9 @@ class Writer:
         self._connection: apsw.Connection | None = None
         self._lock: LifeLock | None = None
         self._identity: Identity = [None, None, None]
+        self._size = 0
+        """The least that the file has: nothing that is written here makes it shorter."""
+        self._overwritten = False
         self.generation = 0
         """Raised when the path was found to name another file, `-wal` or `-shm` than the one that was written."""
         self._pid = os.getpid()
@@ -97,6 +100,16 @@ class Writer:
                 raise
         return result
 
+    def check(self, action: str) -> None:
+        """Return if the path names what is open for writing, if anything is; raise `StoreFailed` otherwise."""
+        with self._mutex:
+            if self._connection is not None:
+                try:
+                    self._check_identity(action)
+                except BaseException:
+                    self._drop()
+                    raise
+
     def close(self) -> None:
         """Empty the `-wal` and close the connection; the next transaction makes another."""
         if self._pid != os.getpid():
@@ -107,7 +120,7 @@ class Writer:
                 return
             try:
                 self._connection.set_busy_timeout(_CLOSING_MS)
-                if self._found() == self._identity:
+                if (found := self._found()) == self._identity and not self._is_shorter(found):
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get  # noqa: B018 - fetched on purpose
             except (apsw.Error, StoreFailed):
                 pass
@@ -127,6 +140,9 @@ class Writer:
         if self._connection is not None:
             return self._connection
         self._drop()  # what an interrupt left
+        if self._overwritten:
+            check_whole(self._path)
+            self._overwritten = False
         prepare(self._path, self._disk)
         self._lock = LifeLock(f"{self._path}-owners", COMMON)
         try:
@@ -135,6 +151,7 @@ class Writer:
             if self._identity[0] not in (None, found[0]):
                 self.generation += 1
             self._identity = found
+            self._size = self._names.size
             self._connection = connection
             self._disk.sync_directory(os.path.dirname(self._path))
         except BaseException:
@@ -150,11 +167,22 @@ class Writer:
             raise StoreFailed(str(error.strerror), action="inspect", subject=self._path, hint=hint) from error
 
     def _check_identity(self, action: str) -> None:
-        """Return if the path still names the file and the `-wal` that were written; raise `StoreFailed` otherwise."""
+        """Return if the path still names the file and the `-wal` that were written; raise `StoreFailed` otherwise.
+
+        So it is where the file is shorter than before: a backup was copied over it.
+        """
         found = self._found()
-        if found == self._identity and None not in found:
+        if found == self._identity and None not in found and self._names.size >= self._size:
+            self._size = self._names.size
             return
         self.generation += 1
+        if self._is_shorter(found):
+            raise StoreFailed(
+                "it was overwritten with something shorter while it was open for writing",
+                action=action,
+                subject=self._path,
+                hint="never restore a backup in place: docs/stores.md says how",
+            )
         names = ("it", "its -wal", "its -shm")
         changed = (name for name, now, was in zip(names, found, self._identity, strict=True) if now != was or not now)
         what = next(changed)
@@ -164,6 +192,10 @@ class Writer:
             subject=self._path,
             hint="open the session anew, and find out what moves or deletes the database or files beside it",
         )
+
+    def _is_shorter(self, found: Identity) -> bool:
+        """Whether the file that is open lost its end, as of when the names were found."""
+        return found[0] == self._identity[0] and self._names.size < self._size
 
     def _drop(self) -> None:
         """Close the connection. What was committed is copied into the file that it has open, whatever its name now.
@@ -180,10 +212,12 @@ class Writer:
 
     def _end(self, connection: apsw.Connection) -> None:
         try:
-            if self._found() != self._identity:
+            found = self._found()
+            self._overwritten = self._is_shorter(found)
+            if found != self._identity or self._overwritten:
                 keep = ctypes.c_int(1)
                 connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
-                if self._is_alone():
+                if not self._overwritten and self._is_alone():
                     # SQLite does not do it at the close of a file that was moved, nor while a reader has it open
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").get  # noqa: B018 - fetched on purpose
                 else:
@@ -196,13 +230,26 @@ class Writer:
     def _is_alone(self) -> bool:
         """Whether nobody but those who share what this connection has open can have written the file.
 
-        Others were kept out by the lock where its file is still in its place. A program that does not ask for it has
-        written where another `-wal` holds something; an empty one is what a reader leaves.
+        Others were kept out by the lock where its file is still in its place, or nobody has made another.
+        A program that does not ask for it has written where another `-wal` holds something; an empty one is what a
+        reader leaves.
         """
-        if self._lock is None or not self._lock.is_named:
+        if self._lock is None or not (self._lock.is_named or self._keeps_out(self._lock)):
             return False
         status = self._disk.status_of(f"{self._path}-wal")
         return status is None or status.st_size == 0 or self._found()[1] == self._identity[1]
+
+    def _keeps_out(self, gone: LifeLock) -> bool:
+        """Have a new lock in the place of one whose file was deleted, alone; False where somebody came since.
+
+        Whoever comes makes that file before it opens the database.
+        """
+        surely(gone.close)
+        try:
+            self._lock = LifeLock(f"{self._path}-owners", COMMON, new=True)
+        except StoreFailed:
+            return False
+        return self._lock.hold(COMMON)
 
     def _shut(self, connection: apsw.Connection) -> None:
         try:

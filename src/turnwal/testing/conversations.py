@@ -69,7 +69,7 @@ class _Conversation(Session):
     def reply(self) -> dict[str, Any]:
         target = self.draw(st.sampled_from([None, *sorted(TARGETS)]))
         if target is not None:
-            return parse(target, self.draw(replies(target)))
+            return parse(target, self.draw(replies(target, cut_short=True)))
         data = super().reply()
         for part in data["parts"]:
             if part["type"] == "tool_call" and self.draw(st.integers(0, 5)) == 0:

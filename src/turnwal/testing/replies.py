@@ -28,6 +28,9 @@ class Said:
     arguments: Mapping[str, Any] | None = None
 
 
+_THOUGHTS: Final = ("hm", "two\nlines", "é😀")
+_UNSHOWN: Final = frozenset({"anthropic", "bedrock", "openai-responses"})
+"""Whose models also sign thoughts that they do not show, which leaves them empty."""
 _TEXTS: Final = ("ok", "two\nlines", "a\u2028b", "é😀", '"quoted" \\ text', "\x7f")
 _ARGUMENTS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -47,9 +50,13 @@ _SIGNATURE: Final = "c2lnbmVk"
 
 
 @st.composite
-def replies(draw: st.DrawFn, target: str) -> Wire:
-    """A reply of a target, as its API gives it."""
-    said = [Said("reasoning", draw(st.sampled_from(_TEXTS)))] if draw(st.booleans()) else []
+def replies(draw: st.DrawFn, target: str, *, cut_short: bool = False) -> Wire:
+    """A reply of a target, as its API gives it.
+
+    With `cut_short` it may end while the model still thinks, as at a limit of tokens: no request holds that as it came.
+    """
+    thoughts = (*_THOUGHTS, "") if target in _UNSHOWN else _THOUGHTS
+    said = [Said("reasoning", draw(st.sampled_from(thoughts)))] if draw(st.booleans()) else []
     number = draw(st.integers(10**7, 10**8 - 1))
     for at in range(draw(st.integers(1, 4))):
         if draw(st.booleans()):
@@ -57,6 +64,8 @@ def replies(draw: st.DrawFn, target: str) -> Wire:
         else:
             arguments = draw(st.sampled_from(_ARGUMENTS))
             said.append(Said("call", "", f"{number}{at}", draw(st.sampled_from(["pay", "look"])), arguments))
+    if cut_short and draw(st.integers(0, 2)) == 0:
+        said = [*draw(st.sampled_from([said, []])), Said("reasoning", draw(st.sampled_from(thoughts)))]
     return _MAKERS[target](said)
 
 
@@ -117,7 +126,7 @@ def _responses(said: Sequence[Said]) -> Wire:
     output: list[Wire] = []
     for at, each in enumerate(said):
         if each.kind == "reasoning":
-            summary = [{"type": "summary_text", "text": each.text}]
+            summary = [{"type": "summary_text", "text": each.text}] if each.text else []
             output.append({"type": "reasoning", "id": f"rs_{at}", "summary": summary, "encrypted_content": _SIGNATURE})
         elif each.kind == "text":
             block = {"type": "output_text", "text": each.text, "annotations": []}
@@ -127,7 +136,14 @@ def _responses(said: Sequence[Said]) -> Wire:
             call = {"type": "function_call", "id": f"fc_{at}", "call_id": each.id, "name": each.name}
             output.append(call | {"arguments": json.dumps(each.arguments), "status": "completed"})
     model = _MODELS["openai-responses"]
-    return {"id": "resp_1", "object": "response", "model": model, "status": "completed", "output": output}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": model,
+        "status": "completed",
+        "output": output,
+        "store": False,
+    }
 
 
 def _gemini(said: Sequence[Said]) -> Wire:

@@ -237,6 +237,8 @@ class _Call:
     """Seq of its open question."""
     lost: bool = False
     """Its result is synthetic, so it may be attempted again."""
+    doubt: bool = False
+    """Its dispatch may be among lost bytes, so nothing is done about it until it is settled."""
 
 
 @dataclass(slots=True)
@@ -262,6 +264,7 @@ def _hints(calls: list[_Call]) -> list[dict[str, Any]]:
         {"call": call.key, "id": call.id, "name": call.name}
         | ({} if call.run == "main" else {"run": call.run})
         | ({} if call.question is None else {"question": call.question})
+        | ({"doubt": True} if call.doubt else {})
         for call in calls
     ]
 
@@ -278,7 +281,7 @@ class Session:
         self.calls: list[_Call] = []
         self.numbers: dict[str, int] = {}
         self.clock = 1_764_500_000_000
-        self.plot: str | None = draw(st.sampled_from([None, "suspend", "lose", "delegate"]))
+        self.plot: str | None = draw(st.sampled_from([None, "suspend", "lose", "delegate", "power"]))
         """What is sure to happen once, so that a log of it is not left to chance."""
 
     @property
@@ -466,6 +469,20 @@ class Session:
         else:
             self.answer(call, call.run)
 
+    def lose_power(self) -> None:
+        """The end of the log is no record any more, and the next owner covers it."""
+        kind = self.draw(st.sampled_from(["torn", "nul", "corrupt"]))
+        self.write("damage", {"after": len(self.rows) - 1, "length": 3, "kind": kind})
+        for call in self.calls:
+            call.doubt = call.doubt or (kind != "torn" and call.state in ("waiting", "granted"))
+        self.write("session_resume", {"format": 1, "writer": {"name": "turnwal"}, "owner": {}} | self.boundary())
+
+    def settle(self, call: _Call) -> None:
+        """A person says that a call whose dispatch may be lost did not happen."""
+        data = {"call": call.key, "id": call.id, "outcome": "did_not_happen", "by": "ada"}
+        self.write("tool_outcome", data, call.run)
+        call.doubt = False
+
     def retry(self, call: _Call) -> None:
         """The next attempt of a call whose result is synthetic."""
         call.attempt += 1
@@ -527,8 +544,12 @@ class Session:
     def between(self) -> None:
         """What happens between turns."""
         for call in self.calls:
-            if call.state == "waiting" and self.draw(st.integers(0, 2)) == 0:
+            if call.doubt and call.state != "answered" and self.draw(st.integers(0, 2)) == 0:
+                self.settle(call)
+            if call.state == "waiting" and not call.doubt and self.draw(st.integers(0, 2)) == 0:
                 self.decide(call)
+        if self.happens("power", 16):
+            self.lose_power()
         if self.draw(st.integers(0, 3)) == 0:
             self.write("x.note", {"about": "nothing"})
         if self.draw(st.integers(0, 4)) == 0:
@@ -542,7 +563,7 @@ class Session:
         self.write("session_start", start)
         for _ in range(self.draw(st.integers(1 if self.plot is None else 2, turns))):
             self.between()
-            ready = [call for call in self.calls if call.state in ("waiting", "granted")]
+            ready = [call for call in self.calls if call.state in ("waiting", "granted") and not call.doubt]
             lost = [call for call in self.calls if call.lost and call.run == "main"]
             if ready and self.draw(st.integers(0, 3)) > 0:
                 self.resume(self.draw(st.sampled_from(ready)))

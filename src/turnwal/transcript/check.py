@@ -30,12 +30,14 @@ CODES: Final = {
     "no_json": "a number is none that JSON can hold",
     "orphan_result": "a result has no call where it should have one",
     "reasoning_alone": "reasoning stands without what it belongs to, or the other way round",
+    "reasoning_not_first": "something stands before the reasoning that a message has to begin with",
     "results_apart": "the results of one message's calls do not stand together",
     "results_not_first": "something stands before a result in its message",
     "role_order": "the roles do not follow each other as the provider wants",
     "surrogate": "a text holds half a character",
+    "too_large": "an image or a document is larger than the provider takes",
     "unanswered_call": "a call has no result where it must have one",
-    "unsigned_reasoning": "reasoning is not signed, or is emptied",
+    "unsigned_reasoning": "reasoning is not signed, or has lost what it held",
 }
 """Every code of a broken rule, with what it means."""
 
@@ -78,7 +80,12 @@ def problems(target: str, messages: object, *, system: object = None) -> Iterato
     rules = import_module(f"{package}.check")
     seen, system = opened(messages), opened(system)
     found: Iterator[Problem] = rules.problems(seen, system)
-    return chain(found, _unsendable(seen, "messages"), _unsendable(system, "system"))
+    return chain(_nothing(messages), found, _unsendable(seen, "messages"), _unsendable(system, "system"))
+
+
+def _nothing(messages: list[Any]) -> Iterator[Problem]:
+    if not messages:
+        yield Problem("empty_message", "messages", "there is nothing to answer: a request has a message at least")
 
 
 def _unsendable(value: Any, position: str) -> Iterator[Problem]:

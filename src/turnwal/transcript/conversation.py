@@ -10,8 +10,7 @@ Promises:
 Does not: know a provider.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from turnwal.core import keys, values
@@ -21,6 +20,7 @@ from turnwal.core.line import Event
 from turnwal.core.pairs import Pairs
 from turnwal.core.recovery import answer
 from turnwal.core.rules import UNKNOWN, Verdict, text_for_model
+from turnwal.core.types import SURFACE
 from turnwal.transcript.message import Answer, Asked, Kind, Message
 from turnwal.transcript.partial import Partial
 
@@ -76,33 +76,45 @@ class Conversation:
 
     def feed(self, event: Event) -> None:
         """Take the next event of the log in."""
-        pairs, type = self._pairs, event.type
-        changed = pairs.feed(event)
-        if event.run != pairs.run:
-            return
+        changed = self._pairs.feed(event)
+        if changed is not None:
+            self._see(event)
+            self._touch(changed)
+        if self._partial is not None and event.run == self._pairs.run:
+            self._touch(self._partial.feed(event, changed))
+
+    def _see(self, event: Event) -> None:
+        """Take what a visible event says of models and answers."""
+        type = event.type
         if type == "assistant_message":
             provider, model = values.text_of(event.data, "provider"), values.text_of(event.data, "model")
             if provider is not None and model is not None:
                 self.models[provider] = model
         elif type == "tool_result":
-            for key in pairs.answers.get(event.seq, ()):
+            for key in self._pairs.answers.get(event.seq, ()):
                 self._results[key] = event.seq
                 self._touch(self._placed.get(key))
         elif type == "tool_outcome" and self._outcomes == "replace":
             key = _key(event)
-            if not values.is_synthetic(event.data):
+            if key in self._results and not values.is_synthetic(event.data):
                 self._late[key] = event.seq
                 self._touch(self._placed.get(key))
-        if changed is not None:
-            self._touch(changed)
-        if self._partial is not None:
-            self._touch(self._partial.feed(event, changed))
 
     def feed_all(self, events: Iterable[Event]) -> "Conversation":
         """Take events in, in order; returns the conversation itself."""
+        feed = self.feed
+        read = self._pairs.scan.feed if self._partial is None else feed
         for event in events:
-            self.feed(event)
+            if event.type in SURFACE:
+                feed(event)
+            else:  # no model sees it: what it changes is in the scan alone
+                read(event)
         return self
+
+    @property
+    def next_seq(self) -> int:
+        """The seq of the first event that was not taken in."""
+        return self._pairs.scan.last_seq + 1
 
     def messages(self) -> tuple[int, list[tuple[Message, ...]]]:
         """From which index on the messages changed since the last call, and all of them; the list is for reading.
@@ -118,9 +130,10 @@ class Conversation:
                 self._touch(index)
         start, surface = min(self._stale, len(self._messages)), self._pairs.surface
         self._forget(start)
-        events = list(islice(surface, start, None))
-        self._seqs += [event.seq for event in events]
-        self._index.update((event.seq, index) for index, event in enumerate(events, start))
+        events = surface[start:]
+        seqs = [event.seq for event in events]
+        self._seqs += seqs
+        self._index.update(zip(seqs, range(start, len(self._seqs)), strict=True))
         for index, event in enumerate(events, start):
             message = self._message(index, event)
             shown = () if message is None else (message,)
@@ -134,8 +147,7 @@ class Conversation:
 
     def findings(self, index: int) -> list[Finding]:
         """What is not shown of the visible event at an index, or otherwise than it stands in the log, and why."""
-        dropped = self._dropped.get(index)
-        found = [] if dropped is None else [dropped]
+        found = [self._dropped[index]] if index in self._dropped else []
         for message in self._messages[index]:
             found += message.findings
         return found
@@ -216,18 +228,9 @@ class Conversation:
             self._dropped[index] = Finding("orphan_result", (event.seq,), said)
             return
         # a call may be asked for after its answer arrived, so the message that shows it need not be placed yet
-        shown = any(seq in self._index for key in answered for seq in self._asked_by(key))
-        if not shown:
+        if not any(key in self._placed or keys.seq_of(key) in self._index for key in answered):
             said = f"no visible message asks for call {', '.join(map(keys.text, sorted(answered)))}"
             self._dropped[index] = Finding("orphan_result", (event.seq,), said)
-
-    def _asked_by(self, key: int) -> Iterator[int]:
-        """Seqs of the visible messages that ask for a call."""
-        if keys.seq_of(key) in self._index:
-            yield keys.seq_of(key)
-        placed = self._placed.get(key)
-        if placed is not None:
-            yield self._pairs.surface[placed].seq
 
     def _answer(self, key: int, seq: int) -> tuple[Answer, Finding | None]:
         result = self._visible(self._results.get(key))

@@ -1,18 +1,20 @@
 """What each message became, kept to be handed out again and again.
 
-Promises: what is handed out shares nothing with what is kept, so a caller may change it; equal neighbours are merged
-where the target wants that. Handing out costs a copy at the speed of the interpreter's loader: all but the newest
-messages are kept as the bytes that it reads, some at a time.
+Promises: what is handed out shares nothing that can be changed with what is kept, so a caller may change it; equal
+neighbours are merged where the target wants that. Handing out costs a copy of the lists and objects, not of the texts
+in them; merging is done once for all but the newest messages.
 """
 
 import marshal
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import to_builtins
+
 from turnwal.transcript.target import Target, Wire
 
 _CHUNK: Final = 64
-"""How many messages are turned into bytes together."""
+"""How many pieces are merged for good together."""
 
 _NEWEST: Final = 16
 """How many stay as they are: the newest are made anew when a result arrives."""
@@ -25,8 +27,10 @@ class Kept:
         """Begin with none."""
         self._target = target
         self._pieces: list[list[Wire]] = []
-        self._chunks: list[tuple[int, bytes]] = []
-        """Up to which piece, and the merged messages since the chunk before."""
+        self._merged: list[Wire] = []
+        """What the pieces up to the last end became."""
+        self._ends: list[tuple[int, int]] = []
+        """Up to which piece, and up to which of the merged messages; nothing is merged across one."""
 
     def __len__(self) -> int:
         """How many pieces there are."""
@@ -38,29 +42,32 @@ class Kept:
 
     def forget(self, start: int) -> None:
         """Forget the pieces from an index on."""
+        if start >= len(self._pieces):
+            return
         del self._pieces[start:]
-        while self._chunks and self._chunks[-1][0] > start:
-            self._chunks.pop()
+        # an end stands before a piece that begins a message of its own, and that piece may be another one now
+        while self._ends and self._ends[-1][0] >= start:
+            self._ends.pop()
+        del self._merged[self._end[1] :]
 
     def messages(self) -> list[Wire]:
         """All messages, merged, as a list that is the caller's own."""
-        self._freeze()
-        handed: list[Wire] = []
-        for _, chunk in self._chunks:
-            handed += marshal.loads(chunk)  # noqa: S302 - bytes that were made here
-        handed += marshal.loads(marshal.dumps(merged(self._pieces[self._end :], self._target)))  # noqa: S302 - the same
-        return handed
+        self._settle()
+        return _copied(self._merged + merged(self._pieces[self._end[0] :], self._target))
 
     @property
-    def _end(self) -> int:
-        return self._chunks[-1][0] if self._chunks else 0
+    def _end(self) -> tuple[int, int]:
+        return self._ends[-1] if self._ends else (0, 0)
 
-    def _freeze(self) -> None:
-        while len(self._pieces) - self._end >= _CHUNK + _NEWEST:
-            end = self._boundary(self._end + _CHUNK)
+    def _settle(self) -> None:
+        start, _ = self._end
+        while len(self._pieces) - start >= _CHUNK + _NEWEST:
+            end = self._boundary(start + _CHUNK)
             if end is None:
                 return
-            self._chunks.append((end, marshal.dumps(merged(self._pieces[self._end : end], self._target))))
+            self._merged += merged(self._pieces[start:end], self._target)
+            self._ends.append((end, len(self._merged)))
+            start = end
 
     def _boundary(self, index: int) -> int | None:
         """The first piece from an index on that begins a message of its own, well before the newest."""
@@ -89,3 +96,13 @@ def merged(pieces: Iterable[Sequence[Wire]], target: Target) -> list[Wire]:
 
 def _blocks(body: list[Wire] | str, target: Target) -> list[Wire]:
     return [target.text_block(body)] if isinstance(body, str) else body
+
+
+def _copied(messages: list[Wire]) -> list[Wire]:
+    """A copy at the speed of C, with lists and objects of its own."""
+    copy: list[Wire]
+    try:
+        copy = to_builtins(messages)
+    except RecursionError:  # arguments of a call are nested deeper than the stack has room
+        copy = marshal.loads(marshal.dumps(messages))  # noqa: S302 - bytes that were made here
+    return copy

@@ -1,6 +1,7 @@
 """A message of the conversation: a visible event with what every target needs to know of it.
 
-Plain records, made by `conversation.py` and read by the targets; structs, since one is made for every event and call.
+Plain records, made by `conversation.py` and read by the targets; structs that no collector has to look at, since one
+is made for every event and call, and none refers to what refers to it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from turnwal.core.line import Event
 Kind = Literal["system", "user", "assistant", "note"]
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """What answers a call."""
 
     seq: int | None
@@ -25,7 +26,7 @@ class Answer(Struct, frozen=True):
     """What the result keeps verbatim for one target."""
 
 
-class Asked(Struct, frozen=True):
+class Asked(Struct, frozen=True, gc=False):
     """A call as a message asks for it, with its answer."""
 
     key: int
@@ -38,7 +39,7 @@ class Asked(Struct, frozen=True):
     answer: Answer
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """One visible event, with what every target needs to know of it."""
 
     kind: Kind

@@ -6,13 +6,16 @@ message that says it never completed: its calls are never owed.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from turnwal.core import keys, log
 from turnwal.core.errors import InvalidEvent
 from turnwal.core.values import asking_parts, id_of
 from turnwal.transcript.plain import plain
 from turnwal.transcript.targets import package_of
+
+_ODD: Final = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+"""What reading data of another form, or of any depth, raises."""
 
 
 def parse(target: str, reply: object) -> dict[str, Any]:
@@ -25,7 +28,7 @@ def parse(target: str, reply: object) -> dict[str, Any]:
     try:
         data = plain(reply) if _is_whole(reply) else module.assembled(map(plain, reply))  # type: ignore[call-overload]
         parsed: dict[str, Any] = module.reply_data(data)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except _ODD as error:
         raise _no_reply(target, error) from error
     return parsed
 
@@ -40,7 +43,7 @@ def shown(target: str, chunk: Mapping[str, Any]) -> Iterator[tuple[Hashable, str
         for place, text in module.shown(chunk):
             if text:
                 yield place, text
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except _ODD as error:
         raise _no_reply(target, error) from error
 
 
@@ -69,7 +72,7 @@ class Log(log.Log):
                 if type_ == "assistant_message":
                     for index, part in asking_parts(event.data):
                         waiting.setdefault(id_of(part), []).append(keys.text(keys.pack(event.seq, index)))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except _ODD as error:
             raise _no_list(target, f"it is no list of {target} messages ({type(error).__name__}: {error})") from error
         return made
 

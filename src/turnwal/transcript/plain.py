@@ -4,11 +4,14 @@ Promises: no package is imported; an object that can say itself as data does, by
 sent left out. Data stays what it is; bytes become base64, as JSON has them.
 """
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from turnwal.core.errors import InvalidEvent
+from turnwal.core.line import compact
 
 
 def plain(value: object) -> Any:
@@ -47,6 +50,26 @@ def opened(value: Any, depth: int = 6) -> Any:
         items = [opened(item, depth - 1) for item in value]
         return value if all(made is item for made, item in zip(items, value, strict=True)) else items
     return plain(value) if callable(getattr(value, "model_dump", None)) else value
+
+
+def with_rest(data: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of a message, with what else its reply says in `native.reply`, which is never sent."""
+    if rest:
+        data["native"] = {"provider": data["provider"], **data.get("native", {}), "reply": dict(rest)}
+    return data
+
+
+def rest_of(reply: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
+    """What says something in a reply, without the fields that are told elsewhere."""
+    return {name: value for name, value in without_nulls(reply).items() if name not in told}
+
+
+def told(value: object) -> str:
+    """Data as the text of a call's arguments; what no event holds (NaN, a depth of hundreds) stands there."""
+    try:
+        return compact(value)
+    except InvalidEvent:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def without_nulls(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class Renderer:
         self._ids = Ids(target.ids)
         self._pieces = Kept(target)
         self._taken: list[list[str]] = []
-        self._findings: list[list[Finding]] = []
+        self._findings: dict[int, list[Finding]] = {}
+        """By index, in order: what there is to find of a visible event."""
         self._leading = 0
         """How many visible events at the beginning are system text."""
 
@@ -95,7 +96,7 @@ class Renderer:
             self._make(index, shown[index])
         notes = Notes()
         messages = self._target.finish(self._pieces.messages(), notes)
-        findings = [finding for found in self._findings for finding in found]
+        findings = [finding for found in self._findings.values() for finding in found]
         return Rendering(messages, system, (*findings, *notes.findings))
 
     def _model_changed(self) -> int:
@@ -110,7 +111,9 @@ class Renderer:
         for taken in self._taken[start:]:
             self._ids.give_back(taken)
         self._pieces.forget(start)
-        del self._taken[start:], self._findings[start:]
+        while self._findings and next(reversed(self._findings)) >= start:
+            self._findings.popitem()
+        del self._taken[start:]
         self._leading = min(self._leading, start)
 
     def _beginning(self, shown: list[tuple[Message, ...]]) -> str | None:
@@ -120,37 +123,34 @@ class Renderer:
         while self._leading < len(shown) and all(map(self._is_apart, shown[self._leading])):
             self._leading += 1
         texts = [text_of(message.parts) for found in shown[: self._leading] for message in found]
-        return "\n\n".join(text for text in texts if text) or None
+        return "\n\n".join(text for text in texts if text.strip()) or None
 
     def _is_apart(self, message: Message) -> bool:
         """Whether a leading message is system text that stands apart, and none that came among the messages."""
         return message.kind == "system" and message.native(self._target.name) is None
 
     def _make(self, index: int, shown: tuple[Message, ...]) -> None:
-        notes = Notes(self.conversation.findings(index))
         made: list[Wire] = []
-        self._ids.taken = []
+        taken: list[str] = []
+        findings = self.conversation.findings(index)
         if shown and index >= self._leading:
+            notes = Notes(findings)
+            self._ids.taken = taken
             for message in shown:
                 made += self._target.make(message, self._ids, notes)
             clean: list[Wire] = scrubbed(made)
             if clean is not made:
                 notes.add("surrogate_replaced", "half a character is U+FFFD here", *(message.seq for message in shown))
                 made = clean
+            findings = notes.findings
         self._pieces.append(made)
-        self._taken.append(self._ids.taken)
-        self._findings.append(notes.findings)
+        self._taken.append(taken)
+        if findings:
+            self._findings[index] = findings
 
 
-class _Kept:
-    """A renderer of a log in memory, and how far it has read."""
-
-    def __init__(self, renderer: Renderer) -> None:
-        self.renderer = renderer
-        self.next_seq = 0
-
-
-_kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], _Kept]]"] = WeakKeyDictionary()
+_kept: Final["WeakKeyDictionary[Log, dict[tuple[object, ...], Renderer]]"] = WeakKeyDictionary()
+"""The renderers of logs in memory, by what they were asked for; each knows how far it has read."""
 _mutex: Final = Lock()
 
 
@@ -182,11 +182,9 @@ def render(
         options = (target, run, model, outcomes, partial)
         kept = found.get(options)
         if kept is None:
-            kept = found[options] = _Kept(renderer_of(target, run, model=model, outcomes=outcomes, partial=partial))
-        for event in source.since(kept.next_seq):
-            kept.renderer.conversation.feed(event)
-            kept.next_seq = event.seq + 1
-        return kept.renderer.render(waiting=waiting)
+            kept = found[options] = renderer_of(target, run, model=model, outcomes=outcomes, partial=partial)
+        kept.conversation.feed_all(source.since(kept.conversation.next_seq))
+        return kept.render(waiting=waiting)
 
 
 def renderer_of(

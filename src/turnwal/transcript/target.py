@@ -83,6 +83,8 @@ class Target(ABC):
 
     def verbatim(self, part: Mapping[str, Any]) -> Any | None:
         """The block that a part keeps for this target, or None."""
+        if "native" not in part:
+            return None
         native = native_of(part, self.name)
         return None if native is None else native.get("block")
 

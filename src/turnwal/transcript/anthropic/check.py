@@ -1,9 +1,15 @@
 """What the Anthropic Messages API refuses.
 
-Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision"; the words of its errors:
+A model that takes system text among the messages wants it behind the user and before the assistant ("Mid-conversation
+system messages": limitations). Neighbours of one role count as one message, as they do there: a user's results may
+stand in several.
+
+Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision", "PDF support"; the words of its errors:
 "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
-must be non-empty", "messages: first message must use the "user" role".
+must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
+be `thinking`.", "a final `assistant` message must start with a thinking block (preceeding the lastmost set of
+`tool_use` and `tool_result` blocks)", which is looked at where there is thinking: a model may not have thought at all.
 """
 
 import re
@@ -16,27 +22,84 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS: Final = {
     "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
-    "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}),
+    "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+    | {"compaction"},
+    "system": frozenset({"text"}),
 }
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+
+_BASE64: Final = re.compile(r"[a-zA-Z0-9+/]+={0,2}")
+_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
+"""What an image has in base64 ("image exceeds 5 MB maximum")."""
+_SOURCES: Final = {
+    "image": {"base64": "data", "url": "url", "file": "file_id"},
+    "document": {"base64": "data", "url": "url", "file": "file_id", "text": "data", "content": "content"},
+}
+"""What holds an image or a document, each with the field that it cannot lack."""
 
 
 def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
     """Every broken rule, in the order of the messages."""
-    if system is not None and not isinstance(system, (str, list)):
-        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    yield from _system(system)
     if messages and _role(messages[0]) == "assistant":
         yield Problem("first_role", "messages[0]", "the first message must be the user's")
     seen: set[str] = set()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if _role(message) not in _BLOCKS:
-            yield Problem("bad_shape", where, "it is no message of the user or the assistant")
+            yield Problem("bad_shape", where, "it is no message of the user, the assistant or the system")
             continue
+        if _role(message) == "system":
+            yield from _instructed(messages, index, where)
         yield from _content(message, where, last=index == len(messages) - 1)
-        yield from _calls(message, messages[index + 1 : index + 2], where, seen)
+        following = _group(messages, index + 1)
+        if _role(message) == "assistant" and not (following and _role(following[0]) == "assistant"):
+            yield from _end(message, where)
+        yield from _calls(message, following, where, seen)
         if index == 0 or _role(messages[index - 1]) != _role(message):
-            yield from _results(message, _together(messages, index), where)
+            yield from _results(messages, index, _together(messages, index))
+    yield from _beginning(messages)
+
+
+def _beginning(messages: Sequence[Any]) -> Iterator[Problem]:
+    """What is wrong with how the newest message of the model begins, where it asks for calls."""
+    end = len(messages)
+    while end and _role(messages[end - 1]) != "assistant":
+        end -= 1
+    start = end
+    while start and _role(messages[start - 1]) == "assistant":
+        start -= 1
+    kinds = [_kind(block) for message in messages[start:end] for block in _blocks(message) or [{"type": "text"}]]
+    thought = next((at for at, kind in enumerate(kinds) if kind in _THOUGHTS), 0)
+    if thought and "tool_use" in kinds and not any(kind.endswith("_tool_result") for kind in kinds[:thought]):
+        yield Problem("reasoning_not_first", f"messages[{start}]", "it thinks, and does not begin with that")
+
+
+def _system(system: object) -> Iterator[Problem]:
+    if system is not None and not isinstance(system, (str, list)):
+        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    elif isinstance(system, str) and system and not system.strip():
+        yield Problem("empty_message", "system", "its text is blank")
+    for at, block in enumerate(system if isinstance(system, list) else ()):
+        text = block.get("text") if isinstance(block, dict) and _is(block, "text") else None
+        if not isinstance(text, str):
+            yield Problem("bad_shape", f"system[{at}]", "it is no block of text")
+        elif not text.strip():
+            yield Problem("empty_message", f"system[{at}]", "its text is blank")
+
+
+def _instructed(messages: Sequence[Any], index: int, where: str) -> Iterator[Problem]:
+    """What is wrong with where system text stands among the messages."""
+    before = messages[index - 1] if index else None
+    served = any(_kind(block) in _SERVER_CALLS for block in _blocks(before)[-1:])
+    if index == 0:
+        yield Problem("first_role", where, "system text at the beginning stands beside the messages")
+    elif _role(before) != "user" and not (_role(before) == "assistant" and served):
+        yield Problem("role_order", where, "system text stands behind a message of the user")
+    if index + 1 < len(messages) and _role(messages[index + 1]) != "assistant":
+        yield Problem("role_order", where, "behind system text stands the assistant")
 
 
 def _content(message: Mapping[str, Any], where: str, *, last: bool) -> Iterator[Problem]:
@@ -69,12 +132,31 @@ def _block(block: object, role: str, where: str) -> Iterator[Problem]:
         yield Problem("empty_message", where, "its text is empty")
     if kind == "tool_use":
         yield from _tool_use(block, where)
-    if kind == "thinking" and not (block.get("thinking") and block.get("signature")):
-        yield Problem("unsigned_reasoning", where, "thinking goes back whole, with its signature")
+    if kind == "thinking" and not (isinstance(block.get("thinking"), str) and block.get("signature")):
+        # its text is empty where the request wanted it omitted
+        yield Problem("unsigned_reasoning", where, "thinking goes back as it came, with its signature")
     if kind == "redacted_thinking" and not block.get("data"):
         yield Problem("unsigned_reasoning", where, "redacted thinking goes back with its data")
     if kind == "tool_result":
         yield from _result_content(block, where)
+    if kind in _SOURCES:
+        yield from _media(block, kind, where)
+
+
+def _media(block: Mapping[str, Any], kind: str, where: str) -> Iterator[Problem]:
+    source = block.get("source")
+    source = source if isinstance(source, dict) else {}
+    held = _SOURCES[kind].get(_kind(source))
+    if held is None or not source.get(held):
+        yield Problem("bad_shape", f"{where}.source", f"a source is one of {', '.join(_SOURCES[kind])}, and not empty")
+    elif _is(source, "base64"):
+        media, data = source.get("media_type"), source["data"]
+        if media not in (_IMAGES if kind == "image" else ("application/pdf",)):
+            yield Problem("bad_shape", f"{where}.source.media_type", "its media type is not taken")
+        if not _matches(_BASE64, data):
+            yield Problem("bad_shape", f"{where}.source.data", "it is no base64")
+        elif kind == "image" and len(data) > _IMAGE_CHARS_MAX:
+            yield Problem("too_large", f"{where}.source.data", "an image has at most 5 MB")
 
 
 def _tool_use(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
@@ -96,11 +178,19 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
             yield Problem("bad_shape", f"{where}.content[{at}]", "a result holds text, images and documents")
         elif kind == "text" and not inner.get("text"):
             yield Problem("empty_message", f"{where}.content[{at}]", "its text is empty")
+        elif kind in _SOURCES:
+            yield from _media(inner, kind, f"{where}.content[{at}]")
+
+
+def _end(message: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    """What is wrong with the last block of what the model said at one go."""
+    blocks = _blocks(message)
+    if blocks and _kind(blocks[-1]) in _THOUGHTS:
+        yield Problem("reasoning_alone", f"{where}.content[{len(blocks) - 1}]", "a message does not end in thinking")
 
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
-    after = [block for each in following for block in _blocks(each)]
-    answered = {_text(block, "tool_use_id") for block in after if _is(block, "tool_result")}
+    answered = set(_answered(following))
     blocks = _blocks(message)
     results = {_text(block, "tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
     asked: set[str | None] = set()
@@ -132,11 +222,34 @@ def _together(messages: Sequence[Any], index: int) -> set[str | None]:
     return ids
 
 
-def _results(message: Mapping[str, Any], calls: set[str | None], where: str) -> Iterator[Problem]:
+def _answered(following: Sequence[Any]) -> Iterator[str | None]:
+    """The ids of the results in the next message, and in those behind it as long as results alone stand before them."""
+    for message in following:
+        blocks = _blocks(message)
+        yield from (_text(block, "tool_use_id") for block in blocks if _is(block, "tool_result"))
+        if not blocks or not all(_is(block, "tool_result") for block in blocks):
+            return
+
+
+def _group(messages: Sequence[Any], index: int) -> list[Any]:
+    """The messages from an index on that count as one."""
+    end = index
+    while end < len(messages) and (end == index or _role(messages[end]) == _role(messages[index])):
+        end += 1
+    return list(messages[index:end])
+
+
+def _results(messages: Sequence[Any], index: int, calls: set[str | None]) -> Iterator[Problem]:
+    """What is wrong with the results in the messages from an index on that count as one."""
     found: set[str | None] = set()
     other = False
-    for at, block in enumerate(_blocks(message)):
-        here = f"{where}.content[{at}]"
+    role = _role(messages[index])
+    blocks = [
+        (f"messages[{number}].content[{at}]", block)
+        for number, message in enumerate(_group(messages, index), index)
+        for at, block in enumerate(_blocks(message) or [{}])
+    ]
+    for here, block in blocks:
         if not _is(block, "tool_result"):
             other = True
             continue
@@ -145,7 +258,7 @@ def _results(message: Mapping[str, Any], calls: set[str | None], where: str) -> 
             yield Problem("results_not_first", here, "results stand before everything else")
         if id in found:
             yield Problem("duplicate_result", here, f"{id!r} has a result already")
-        if id not in calls or message["role"] != "user":
+        if id not in calls or role != "user":
             yield Problem("orphan_result", here, f"the message before asks for no {id!r}")
         found.add(id)
 

@@ -6,12 +6,15 @@ Promises: nothing is lost. What a neutral part cannot say again is kept verbatim
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from turnwal.core.line import compact
-from turnwal.core.values import parse_arguments
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, told, with_rest, without_nulls
 
 _NAME: Final = "anthropic"
+_TOLD: Final = frozenset({"type", "role", "content", "model", "id", "stop_reason", "usage", "complete"})
+"""What the data of a message says of a response."""
+
 Block = Mapping[str, Any]
+_EVENTS: Final = {"user": "user_message", "assistant": "assistant_message", "system": "system_message"}
+_OF_EVENT: Final = frozenset({"type", "delta", "usage"})
 _Part = tuple[dict[str, Any], Block | None, Block]
 """A part, the block that it alone stands for, and the block that came."""
 
@@ -24,7 +27,7 @@ def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
             data[name] = reply[field]
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    return with_rest(data, rest_of(reply, _TOLD))
 
 
 def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             case "content_block_delta":
                 _extend(blocks.setdefault(chunk["index"], {"type": "text", "text": ""}), chunk["delta"])
             case "message_delta":
-                reply |= without_nulls(chunk.get("delta", {}))
+                reply |= rest_of(chunk, _OF_EVENT) | without_nulls(chunk.get("delta", {}))
                 reply["usage"] = {**reply.get("usage", {}), **without_nulls(chunk.get("usage") or {})}
             case "message_stop":
                 reply["complete"] = True
@@ -84,7 +87,9 @@ def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Ite
         yield "system_message", {"parts": [part_of(block) for block in system]}
     for message in messages:
         content = message.get("content")
-        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        if message.get("role") not in _EVENTS or not isinstance(content, (str, list)):
+            raise ValueError("a message has a role (user, assistant, system) and content")
+        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             yield "tool_result", _result_data(block)
@@ -93,22 +98,24 @@ def history(messages: Sequence[Mapping[str, Any]], system: object = None) -> Ite
         data: dict[str, Any] = {"parts": [part_of(block) for block in blocks if block.get("type") != "tool_result"]}
         if message.get("role") == "assistant":
             data["provider"] = _NAME
-        if not results and not _is_usual(message, blocks):
+        if message["role"] == "system" or (not results and not _is_usual(message, blocks)):
             data["native"] = {"provider": _NAME, "message": dict(message)}
-        yield ("assistant_message" if message.get("role") == "assistant" else "user_message"), data
+        yield _EVENTS[message["role"]], data
 
 
 def part_of(block: Block) -> dict[str, Any]:
     """A part for a block, with the block itself where the part alone would not give it back."""
     block = without_nulls(block)
     kind = block.get("type")
+    if not isinstance(kind, str):
+        raise ValueError("a block has a type")  # noqa: TRY004 - the data is wrong, not the program
     usual: Block | None = None
     if kind in _PARTS:
         part, usual, block = _PARTS[kind](block)
     elif "tool_use_id" in block:
         part = {"type": "server_tool_call_response", "id": block["tool_use_id"], "name": kind}
     else:
-        part = {"type": str(kind)}
+        part = {"type": kind}
     if block != usual:
         part["native"] = {"provider": _NAME, "block": block}
     return part
@@ -120,15 +127,9 @@ def _text(block: Block) -> _Part:
 
 
 def _tool_use(block: Block) -> _Part:
-    given = block.get("input", {})
-    raw = given if isinstance(given, str) else compact(given)
-    if isinstance(given, str):
-        given = parse_arguments(raw)
-        block = {**block, "input": given}
-    part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": raw}
-    usual = {"type": "tool_use", "id": part["id"], "name": part["name"], "input": given}
-    # arguments that were cut off parse to nothing: the part alone has what there is of them
-    return part, block if given is None else usual, block
+    part = {"type": "tool_call", "id": block.get("id", ""), "name": block.get("name", ""), "arguments": _input(block)}
+    usual = {"type": "tool_use", "id": part["id"], "name": part["name"]}
+    return part, usual, _without_input(block)
 
 
 def _thinking(block: Block) -> _Part:
@@ -139,9 +140,18 @@ def _thinking(block: Block) -> _Part:
 
 
 def _server_call(block: Block) -> _Part:
-    if isinstance(block.get("input"), str):
-        block = {**block, "input": parse_arguments(block["input"]) or {}}
-    return {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}, None, block
+    part = {"type": "server_tool_call", "id": block.get("id", ""), "name": block.get("name", "")}
+    return {**part, "arguments": _input(block)}, None, _without_input(block)
+
+
+def _input(block: Block) -> str:
+    """The arguments of a call, as text: the part alone has them, for they may be what no event can hold as data."""
+    given = block.get("input", {})
+    return given if isinstance(given, str) else told(given)
+
+
+def _without_input(block: Block) -> Block:
+    return {name: value for name, value in block.items() if name != "input"}
 
 
 def _media(block: Block) -> _Part:

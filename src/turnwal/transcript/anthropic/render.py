@@ -5,20 +5,26 @@ Rules, with their sources:
   without its call (AN1 to AN4: "Each `tool_use` block must have a corresponding `tool_result` block in the next
   message."; docs.anthropic.com, "Handle tool calls");
 - thinking goes back as it came, with its signature, to the model that wrote it, or not at all (AN5; "Extended
-  thinking");
+  thinking"); where its text is omitted (`display: "omitted"`, the default of newer models) it is empty and the
+  signature alone carries it (earendil-works/pi#6457);
+- thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot
+  be `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
+- where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
+  block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
+  with a bridge behind it that no log holds;
 - what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.arguments import arguments_object
+from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
@@ -43,6 +49,8 @@ class Anthropic(Target):
         super().__init__(model)
         self._served = False
         """Whether a block of a server tool was sent."""
+        self._apart = False
+        """Whether neighbours of the model were left apart."""
 
     def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         """What a message becomes: one message, and the one with the results of its calls."""
@@ -51,14 +59,17 @@ class Anthropic(Target):
         if message.kind == "system":
             notes.add("system_in_place", "it stands only at the beginning; sent as the user's", message.seq)
         kept = message.native(self.name)
-        if kept is not None and isinstance(kept.get("message"), dict):
-            return [copied(kept["message"])]
-        return self._one("user", self._given(message.parts, message.seq, notes), message.seq, notes)
+        whole = None if kept is None else kept.get("message")
+        if _is_message(whole, "user"):
+            return [copied(whole)]
+        return _one("user", self._content(message.parts, message.seq, notes), message.seq, notes)
 
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
         if self._served:
             messages = [kept for message in messages for kept in _paired(message, message is messages[-1], notes)]
+        if self._apart:
+            messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
             messages.insert(0, {"role": "user", "content": BRIDGE})
@@ -66,25 +77,44 @@ class Anthropic(Target):
             _trim(messages[-1])
         return messages
 
+    def merges(self, last: Wire, following: Wire) -> bool:
+        """Whether two neighbours become one: thinking begins a message, unless what goes on is a server tool's call."""
+        content = last["content"]
+        if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
+            return True
+        if isinstance(content, list) and content and _kind(content[-1]) in _SERVER_CALLS:
+            return True
+        self._apart = True
+        return False
+
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
-        taken = {index: ids.take(asked.key, asked.id) for index, asked in message.calls.items()}
+        taken: dict[int, str] = {}
         for index, asked in message.calls.items():
-            if taken[index] != asked.id:
-                notes.add("id_rewritten", f"the call of part {index} has the id {taken[index]} here", message.seq)
+            taken[index] = id = ids.take(asked.key, asked.id)
+            if id != asked.id:
+                notes.add("id_rewritten", f"the call of part {index} has the id {id} here", message.seq)
         results = [self._result(asked, taken[index], notes) for index, asked in message.calls.items()]
         answers = [{"role": "user", "content": results}] if results else []
         kept = message.native(self.name)
-        if kept is not None and isinstance(kept.get("message"), dict) and self._unchanged(message, taken):
-            return [copied(kept["message"]), *answers]
+        whole: Any = None if kept is None else kept.get("message")
+        returns = _is_message(whole, "assistant") and not _ends_in_thought(whole["content"])
+        if returns and self._unchanged(message, taken):
+            return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") == "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"type": "text", "text": text})
+            elif part.get("type") == "tool_call":
                 asked_here = message.calls.get(index)
                 if asked_here is not None:
                     content.append(self._call(asked_here, part, taken[index], message.seq, notes))
             else:
                 content += self._said(part, message, notes)
-        return [*self._one("assistant", content, message.seq, notes), *answers]
+        while _ends_in_thought(content):
+            content.pop()
+            notes.add("reasoning_left_out", "nothing follows it, and it cannot be the last of its message", message.seq)
+        return [*_one("assistant", content, message.seq, notes), *answers]
 
     def _unchanged(self, message: Message, taken: Mapping[int, str]) -> bool:
         """Whether a message can go back whole as it came: nothing of it is left out or renamed."""
@@ -92,18 +122,13 @@ class Anthropic(Target):
         same = all(index in taken and taken[index] == message.calls[index].id for index in asking)
         return message.complete and same and self.wrote(message)
 
-    def _one(self, role: str, content: list[Wire], seq: int, notes: Notes) -> list[Wire]:
-        if not content:
-            notes.add("empty_message", "nothing in it can be sent", seq)
-            return []
-        alone = role == "user" and len(content) == 1 and content[0].keys() == {"type", "text"}
-        return [{"role": role, "content": content[0]["text"] if alone else content}]
-
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
-        if isinstance(kept, dict):
+        if isinstance(kept, dict) and "input" in kept:
             return {**copied(kept), "id": id}
         arguments = arguments_object(asked, seq, notes)
+        if isinstance(kept, dict):
+            return {**copied(kept), "id": id, "input": arguments}
         return {"type": "tool_use", "id": id, "name": tool_name(asked.name, seq, notes), "input": arguments}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:
@@ -112,16 +137,22 @@ class Anthropic(Target):
             block = answer.native.get("block")
             if isinstance(block, dict):
                 return {**copied(block), "tool_use_id": id}
-        content = self._given(answer.parts, asked_seq(answer), notes)
+        content = self._content(answer.parts, asked_seq(answer), notes)
         block = {"type": "tool_result", "tool_use_id": id}
-        if len(content) == 1 and content[0].keys() == {"type", "text"}:
-            block["content"] = content[0]["text"]
-        elif content:
+        if content:
             block["content"] = content
         if answer.is_error:
             block.setdefault("content", "(no output)")
             block["is_error"] = True
         return block
+
+    def _content(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire] | str:
+        """The content that gives these parts to the model: text alone is a string."""
+        text = lone_text(parts)
+        if text is not None:
+            return text
+        content = self._given(parts, seq, notes)
+        return content[0]["text"] if len(content) == 1 and content[0].keys() == {"type", "text"} else content
 
     def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The blocks of what is given to the model: text, images, documents."""
@@ -131,7 +162,7 @@ class Anthropic(Target):
             if isinstance(kept, dict):
                 content.append(copied(kept))
             elif is_text(part):
-                if part["content"].strip():
+                if not is_blank(part["content"]):
                     content.append({"type": "text", "text": part["content"]})
             else:
                 source = _source(part)
@@ -147,13 +178,15 @@ class Anthropic(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            if kept.get("type") not in _SEALED:
+            if not _is_thought(kept):
                 self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
+                if kind == "server_tool_call" and "input" not in kept:
+                    return [{**copied(kept), "input": served_arguments(part, message.seq, notes)}]
                 return [copied(kept)]
             if message.complete and self.wrote(message) and _is_whole(kept):
                 return [copied(kept)]
         if is_text(part):
-            return [{"type": "text", "text": part["content"]}] if part["content"].strip() else []
+            return [{"type": "text", "text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):
@@ -172,11 +205,42 @@ def asked_seq(answer: Answer) -> int:
     return -1 if answer.seq is None else answer.seq
 
 
+def _one(role: str, content: list[Wire] | str, seq: int, notes: Notes) -> list[Wire]:
+    if not content:
+        notes.add("empty_message", "nothing in it can be sent", seq)
+        return []
+    return [{"role": role, "content": content}]
+
+
 def _is_whole(block: Wire) -> bool:
-    """Whether a block of thinking is signed and not emptied (AN5)."""
+    """Whether a block of thinking is signed (AN5); its text is empty where it was omitted."""
     if block["type"] == "redacted_thinking":
         return bool(block.get("data"))
-    return bool(block.get("signature")) and bool(block.get("thinking"))
+    return bool(block.get("signature")) and isinstance(block.get("thinking"), str)
+
+
+def _is_message(whole: Any, role: str) -> bool:
+    """Whether it is a message of a role, be its blocks what they may."""
+    if not isinstance(whole, dict) or whole.get("role") != role:
+        return False
+    content = whole.get("content")
+    return isinstance(content, str) or (isinstance(content, list) and all(isinstance(each, dict) for each in content))
+
+
+def _ends_in_thought(content: object) -> bool:
+    return isinstance(content, list) and bool(content) and _is_thought(content[-1])
+
+
+def _begins_in_thought(content: object) -> bool:
+    return isinstance(content, list) and bool(content) and _is_thought(content[0])
+
+
+def _is_thought(block: object) -> bool:
+    return isinstance(block, dict) and _kind(block) in _SEALED
+
+
+def _kind(block: Wire) -> str:
+    return str(block.get("type"))
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
@@ -188,7 +252,7 @@ def _source(part: Mapping[str, Any]) -> Wire | None:
         source = {"type": "url", "url": uri}
     else:
         return None
-    if media in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
+    if str(media) in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
         return {"type": "image", "source": source} if len(source.get("data", "")) <= _IMAGE_CHARS_MAX else None
     return {"type": "document", "source": source} if media == "application/pdf" else None
 
@@ -198,13 +262,13 @@ def _paired(message: Wire, is_last: bool, notes: Notes) -> list[Wire]:  # noqa: 
     content = message["content"]
     if message["role"] != "assistant" or not isinstance(content, list):
         return [message]
-    calls = {block.get("id") for block in content if block["type"] in _SERVER_CALLS}
-    found = {block.get("tool_use_id") for block in content if "tool_use_id" in block}
+    calls = {str(block.get("id")) for block in content if _kind(block) in _SERVER_CALLS}
+    found = {str(block["tool_use_id"]) for block in content if "tool_use_id" in block}
     kept = [
         block
         for block in content
-        if (block["type"] not in _SERVER_CALLS or is_last or block.get("id") in found)
-        and ("tool_use_id" not in block or block["tool_use_id"] in calls)
+        if (_kind(block) not in _SERVER_CALLS or is_last or str(block.get("id")) in found)
+        and ("tool_use_id" not in block or str(block["tool_use_id"]) in calls)
     ]
     if len(kept) == len(content):
         return [message]
@@ -217,5 +281,5 @@ def _trim(message: Wire) -> None:
     content = message["content"]
     if isinstance(content, str):
         message["content"] = content.rstrip()
-    elif content[-1].get("type") == "text":
+    elif content and isinstance(content[-1].get("text"), str):
         content[-1]["text"] = content[-1]["text"].rstrip()

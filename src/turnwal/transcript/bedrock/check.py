@@ -22,11 +22,14 @@ _FORMATS: Final = {
     "image": ("png", "jpeg", "gif", "webp"),
     "document": ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"),
 }
+_CHARS_MAX: Final = {"image": 5 * 1024 * 1024, "document": 6 * 1024 * 1024}
+"""What they have in base64 (Message: 3.75 MB an image, 4.5 MB a document)."""
 _IN_RESULT: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 _ANYWHERE: Final = frozenset({"text", "guardContent", "cachePoint"})
 _BLOCKS: Final = {
     "user": _ANYWHERE | {"image", "document", "video", "audio", "toolResult", "searchResult"},
     "assistant": _ANYWHERE | {"toolUse", "toolResult", "reasoningContent", "citationsContent", "image", "audio"},
+    "system": _ANYWHERE | {"toolAddition", "toolRemoval"},
 }
 
 _Dict = Mapping[str, Any]
@@ -34,17 +37,16 @@ _Dict = Mapping[str, Any]
 
 def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
     """Every broken rule, in the order of the messages."""
-    if system is not None and not isinstance(system, (str, list)):
-        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    yield from _system(system)
     seen: set[str] = set()
     names: set[str] = set()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if _role(message) not in _BLOCKS:
-            yield Problem("bad_shape", where, "it is no message of the user or the assistant")
+            yield Problem("bad_shape", where, "it is no message of the user, the assistant or the system")
             continue
         before = messages[index - 1] if index else None
-        if index == 0 and _role(message) == "assistant":
+        if index == 0 and _role(message) != "user":
             yield Problem("first_role", where, "the first message must be the user's")
         if index and _role(message) == _role(before):
             yield Problem("role_order", where, "the user and the assistant take turns")
@@ -54,6 +56,19 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
             yield from _calls(message, messages[index + 1 : index + 2], where, seen)
         else:
             yield from _results(message, before, where)
+
+
+def _system(system: object) -> Iterator[Problem]:
+    if system is not None and not isinstance(system, (str, list)):
+        yield Problem("bad_shape", "system", "it is neither text nor a list of blocks")
+    elif isinstance(system, str) and system and not system.strip():
+        yield Problem("empty_message", "system", "its text is blank")
+    for at, block in enumerate(system if isinstance(system, list) else ()):
+        kind = _kind(block)
+        if kind not in _ANYWHERE:
+            yield Problem("bad_shape", f"system[{at}]", "a block of system text holds text or a cache point")
+        else:
+            yield from _block(kind, block[kind], f"system[{at}]")
 
 
 def _content(message: _Dict, where: str) -> Iterator[Problem]:
@@ -126,6 +141,8 @@ def _media(kind: str, held: _Dict, where: str) -> Iterator[Problem]:
         yield Problem("bad_name", f"{where}.name", "a name is letters, digits, single spaces and ()[]-")
     if len(source) != 1 or ("bytes" in source and not _matches(_BASE64, source["bytes"])):
         yield Problem("bad_shape", f"{where}.source", "a source is base64 in bytes, or an address in S3")
+    elif "bytes" in source and len(source["bytes"]) > _CHARS_MAX[kind]:
+        yield Problem("too_large", f"{where}.source.bytes", "an image has at most 3.75 MB, a document 4.5 MB")
 
 
 def _documents(message: _Dict, where: str, names: set[str]) -> Iterator[Problem]:
@@ -190,7 +207,8 @@ def _held(message: object, kind: str) -> list[tuple[int, _Dict]]:
 
 def _kind(block: object) -> str | None:
     """The one kind of content that a block holds."""
-    return str(next(iter(block))) if isinstance(block, dict) and len(block) == 1 else None
+    name = next(iter(block)) if isinstance(block, dict) and len(block) == 1 else None
+    return name if isinstance(name, str) else None
 
 
 def _dict(held: _Dict, name: str) -> _Dict:

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from turnwal.core.line import compact
-from turnwal.core.values import parse_arguments
 from turnwal.transcript.bedrock.media import DOCUMENTS, IMAGES, NAME
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, told, with_rest, without_nulls
 
 _NAME: Final = "bedrock"
 _MEDIA: Final = {
     "image": {name: media for media, name in IMAGES.items()},
     "document": {name: media for media, name in DOCUMENTS.items()},
 }
+
+_TOLD: Final = frozenset({"output", "stopReason", "usage", "ResponseMetadata", "complete"})
+"""What the data of a message says of a response, and what the package adds."""
 
 Block = Mapping[str, Any]
 _Part = tuple[dict[str, Any], Block | None, Block]
@@ -41,7 +43,7 @@ def reply_data(reply: Block) -> dict[str, Any]:
     data |= without_nulls(said)
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    return with_rest(data, rest_of(reply, _TOLD))
 
 
 def assembled(chunks: Iterable[Block]) -> dict[str, Any]:
@@ -153,17 +155,12 @@ def _text(block: Block) -> _Part:
 def _tool_use(block: Block) -> _Part:
     call = block["toolUse"]
     id, name, given = call.get("toolUseId", ""), call.get("name", ""), call.get("input", {})
-    raw = given if isinstance(given, str) else compact(given)
-    if isinstance(given, str):
-        given = parse_arguments(raw)
-        block = {**block, "toolUse": {**call, "input": given}}
-    if call.get("type") == "server_tool_use":
-        block = {**block, "toolUse": {**call, "input": given or {}}}
-        return {"type": "server_tool_call", "id": id, "name": name}, None, block
-    part = {"type": "tool_call", "id": id, "name": name, "arguments": raw}
-    if given is None:  # arguments that were cut off parse to nothing: the part alone has what there is of them
-        return part, block, block
-    return part, {"toolUse": {"toolUseId": id, "name": name, "input": given}}, block
+    # the part alone has the arguments, for they may be what no event can hold as data
+    block = {**block, "toolUse": {field: value for field, value in call.items() if field != "input"}}
+    served = call.get("type") == "server_tool_use"
+    part = {"type": "server_tool_call" if served else "tool_call", "id": id, "name": name}
+    part["arguments"] = given if isinstance(given, str) else told(given)
+    return part, None if served else {"toolUse": {"toolUseId": id, "name": name}}, block
 
 
 def _tool_result(block: Block) -> _Part:

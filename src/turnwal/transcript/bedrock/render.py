@@ -29,12 +29,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.arguments import arguments_object
+from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.bedrock.media import media_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, tool_name, words_of
+from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_text, plain_text, tool_name, words_of
 
 _NAME_CHARS: Final = 190
 """How much of a document's name is left for a number behind it."""
@@ -58,6 +58,8 @@ class Bedrock(Target):
         super().__init__(model)
         self._special = False
         """Whether a document or a cache point was sent."""
+        self._apart = False
+        """Whether neighbours of the model were left apart."""
 
     def make(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
         """What a message becomes: one message, and the one with the results of its calls."""
@@ -72,6 +74,8 @@ class Bedrock(Target):
         if self._special:
             _name_apart(messages, notes)
             _accompany(messages, notes)
+        if self._apart:
+            messages = bridged(messages, {"role": "user", "content": [{"text": BRIDGE}]}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
             messages.insert(0, {"role": "user", "content": [{"text": BRIDGE}]})
@@ -80,6 +84,15 @@ class Bedrock(Target):
             # Claude goes on with a last answer, and refuses one that ends in white space
             last["text"] = last["text"].rstrip()
         return messages
+
+    def merges(self, last: Wire, following: Wire) -> bool:
+        """Whether two neighbours become one: reasoning begins a message, as Claude wants it."""
+        if "reasoningContent" in last["content"][0] or "reasoningContent" not in following["content"][0]:
+            return True
+        if "toolUse" in last["content"][-1]:
+            return True  # of a server tool, which goes on
+        self._apart = True
+        return False
 
     def text_block(self, text: str) -> Wire:
         """A block that holds text."""
@@ -95,7 +108,10 @@ class Bedrock(Target):
         content: list[Wire] = []
         results: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") != "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                content.append({"text": text})
+            elif part.get("type") != "tool_call":
                 content += self._said(part, message, notes, signed=signed, whole=index in whole)
             elif index in message.calls:
                 asked = message.calls[index]
@@ -104,16 +120,22 @@ class Bedrock(Target):
                     notes.add("id_rewritten", f"the call of part {index} has the id {id} here", message.seq)
                 content.append(self._call(asked, part, id, message.seq, notes))
                 results.append(self._result(asked, id, notes))
+        while content and "reasoningContent" in content[-1]:
+            content.pop()  # Claude refuses a message that ends in thinking; alone it says nothing (F31)
+            notes.add("reasoning_left_out", "nothing follows it, and it cannot be the last of its message", message.seq)
         if all("reasoningContent" in block or "cachePoint" in block for block in content):
-            content = []  # reasoning alone says nothing that can be answered (F31)
+            content = []
         answers = [{"role": "user", "content": results}] if results else []
         return [*_one("assistant", content, message.seq, notes), *answers]
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
-        if isinstance(kept, dict) and isinstance(kept.get("toolUse"), dict):
-            return {"toolUse": {**copied(kept["toolUse"]), "toolUseId": id}}
+        held = kept.get("toolUse") if isinstance(kept, dict) else None
+        if isinstance(held, dict) and "input" in held:
+            return {"toolUse": {**copied(held), "toolUseId": id}}
         arguments = arguments_object(asked, seq, notes)
+        if isinstance(held, dict):
+            return {"toolUse": {**copied(held), "toolUseId": id, "input": arguments}}
         return {"toolUse": {"toolUseId": id, "name": tool_name(asked.name, seq, notes), "input": arguments}}
 
     def _result(self, asked: Asked, id: str, notes: Notes) -> Wire:
@@ -136,11 +158,14 @@ class Bedrock(Target):
             return result
         if result.pop("status") == "error":
             notes.add("part_replaced", "words stand for the status of a result", seq)
-            result["content"].insert(0, {"text": "(error)"})
+            result["content"] = [{"text": "(error)"}, *(result.get("content") or ())]
         return result
 
-    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+    def _given(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The blocks of what is given to the model: text, images, documents."""
+        text = lone_text(parts)
+        if text is not None:
+            return [{"text": text}]
         content: list[Wire] = []
         for index, part in enumerate(parts):
             kept = self.verbatim(part)
@@ -148,7 +173,7 @@ class Bedrock(Target):
                 self._special = self._special or "document" in kept or "cachePoint" in kept
                 content.append(copied(kept))
             elif is_text(part):
-                content += [{"text": part["content"]}] if part["content"].strip() else []
+                content += [{"text": part["content"]}] if not is_blank(part["content"]) else []
             else:
                 source = media_of(part, f"document {seq}-{index}")
                 if source is None:
@@ -165,9 +190,13 @@ class Bedrock(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            return self._kept(kept, message.seq, notes, signed=signed, whole=whole)
+            found = self._kept(kept, message.seq, notes, signed=signed, whole=whole)
+            for block in found:
+                if "toolUse" in block and "input" not in block["toolUse"]:
+                    block["toolUse"]["input"] = served_arguments(part, message.seq, notes)
+            return found
         if is_text(part):
-            return [{"text": part["content"]}] if part["content"].strip() else []
+            return [{"text": part["content"]}] if not is_blank(part["content"]) else []
         if kind == "reasoning":
             notes.add("reasoning_left_out", "it is not signed for this model", message.seq)
         elif kind in ("blob", "uri", "file"):
@@ -188,7 +217,7 @@ class Bedrock(Target):
             notes.add("part_left_out", "a block of a server tool has no other half in its message", seq)
             return []
         self._special = self._special or "cachePoint" in kept
-        if isinstance(kept.get("text"), str) and not kept["text"].strip():
+        if isinstance(kept.get("text"), str) and is_blank(kept["text"]):
             return []
         return [copied(kept)]
 
@@ -197,6 +226,8 @@ class Bedrock(Target):
         waiting: dict[object, int] = {}
         whole: set[int] = set()
         for index, part in enumerate(parts):
+            if "native" not in part:
+                continue
             kind, id = part.get("type"), part.get("id")
             if self.verbatim(part) is None or not isinstance(id, str):
                 continue
@@ -263,7 +294,7 @@ def _documents(content: Iterable[Wire]) -> Iterator[Wire]:
         if isinstance(document, dict) and isinstance(document.get("name"), str):
             yield document
         elif isinstance(result, dict):
-            yield from _documents(result["content"])
+            yield from _documents(result.get("content") or ())
 
 
 def _accompany(messages: Iterable[Wire], notes: Notes) -> None:

@@ -21,6 +21,10 @@ Fields = Mapping[str, str]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TEXT: Final[Fields] = {"text": "text"}
+_HALF: Final = re.compile(
+    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+"""An escape in JSON text, and in the group one that stands for half a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,16 @@ def _content(message: Mapping[str, Any], allowed: Fields, where: str) -> Iterato
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in allowed:
             yield Problem("bad_shape", here, f"a message of the {message['role']} holds no part of type {kind!r:.80}")
-        elif block.get(allowed[kind]) is None or (kind == "text" and not isinstance(block["text"], str)):
+        elif not _holds(block.get(allowed[kind]), kind):
             yield Problem("bad_shape", here, f"its {allowed[kind]} is missing")
+
+
+def _holds(held: object, kind: str) -> bool:
+    """Whether it is what a part of a type cannot lack."""
+    if kind == "image_url":
+        held = held.get("url") if isinstance(held, dict) else held
+        return isinstance(held, str) and bool(held)
+    return isinstance(held, str) if kind == "text" else held is not None and held != {}
 
 
 def _says(message: Mapping[str, Any], rules: Rules, where: str) -> Iterator[Problem]:
@@ -141,7 +153,7 @@ def _called(call: Mapping[str, Any], rules: Rules, where: str) -> Iterator[Probl
     value = _json(arguments) if isinstance(arguments, str) else None
     if not isinstance(value, dict):
         yield Problem("bad_arguments", f"{where}.function.arguments", "it is no text that holds a JSON object")
-    elif isinstance(arguments, str) and "\\u" in arguments and not _is_sound(value):
+    elif isinstance(arguments, str) and "\\u" in arguments and any(found[1] for found in _HALF.finditer(arguments)):
         yield Problem("surrogate", f"{where}.function.arguments", "the object holds half a character")
 
 
@@ -181,15 +193,6 @@ def _json(text: str) -> Any:
         return json.loads(text, parse_constant=lambda constant: json.loads(f"no {constant}"))
     except (ValueError, RecursionError):
         return None
-
-
-def _is_sound(value: Any) -> bool:
-    """Whether all characters of a value are whole."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is(block: object, kind: str) -> bool:

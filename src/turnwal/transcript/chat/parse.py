@@ -9,9 +9,13 @@ from typing import Any, Final
 
 from turnwal.core.line import compact
 from turnwal.transcript.chat.render import Chat, content_of
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, with_rest, without_nulls
 
 Block = Mapping[str, Any]
+
+_TOLD: Final = frozenset({"id", "object", "created", "model", "usage", "choices", "complete"})
+_TOLD_OF_CHOICE: Final = frozenset({"index", "message", "messages", "finish_reason"})
+"""What the data of a message, and the time of its event, say of a completion and its first choice."""
 
 _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 _EMPTY: Final[Mapping[str, Any]] = {"tool_calls": [], "annotations": [], "prefix": False}
@@ -45,7 +49,8 @@ class Form:
         # "error": the model broke off, so what it asks for was never all said
         if reply.get("complete") is False or stop == "error":
             data["complete"] = False
-        return data
+        choices = [rest_of(choice, _TOLD_OF_CHOICE), *reply["choices"][1:]]
+        return with_rest(data, rest_of(reply, _TOLD) | ({"choices": choices} if any(choices) else {}))
 
     def history(self, messages: Sequence[Block], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """The events (type, data) of a list of messages, behind system text that is given apart."""

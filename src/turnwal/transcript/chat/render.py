@@ -11,14 +11,14 @@ Does not: know what one provider allows beyond that; `openai_chat` and `mistral`
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from turnwal.transcript.arguments import arguments_text
 from turnwal.transcript.ids import Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import is_text, tool_name, words_of
+from turnwal.transcript.words import is_text, lone_text, plain_text, tool_name, words_of
 
 
 class Chat(Target):
@@ -45,11 +45,11 @@ class Chat(Target):
         kept = self._kept(message, allowed, notes)
         if kept is not None:
             return [kept]
-        blocks = self._given(message.parts, allowed, notes, message.seq)
-        if not blocks:
+        content = self._content(message.parts, allowed, notes, message.seq)
+        if not content:
             notes.add("empty_message", "nothing in it can be sent", message.seq)
             return []
-        return [{"role": "system" if message.kind == "system" else "user", "content": content_of(blocks)}]
+        return [{"role": "system" if message.kind == "system" else "user", "content": content}]
 
     @staticmethod
     @abstractmethod
@@ -83,7 +83,9 @@ class Chat(Target):
             name = tool_name(asked.name, message.seq, notes)
             block = self.verbatim(message.parts[index])
             kept = copied(block) if isinstance(block, dict) and self.wrote(message) else {}
-            calls.append({"id": id} | self.call(asked, kept, name, message.seq, notes) | {"id": id})
+            call = {"id": id, **self.call(asked, kept, name, message.seq, notes)}
+            call["id"] = id
+            calls.append(call)
             answers.append(self._result(asked, id, notes))
         native = message.native(self.name)
         wire = self._kept(message, self.said, notes) if native and message.complete and self.wrote(message) else None
@@ -105,7 +107,7 @@ class Chat(Target):
         """The message that an event keeps for this target, where it can go back as it is."""
         native = message.native(self.name)
         kept = None if native is None else native.get("message")
-        if not isinstance(kept, dict) or kept.get("role") not in self.roles[message.kind]:
+        if not isinstance(kept, dict) or str(kept.get("role")) not in self.roles[message.kind]:
             return None
         content = kept.get("content")
         if content is None and message.kind != "assistant":
@@ -123,9 +125,15 @@ class Chat(Target):
                 if isinstance(kept.get("name"), str):
                     kept = {**kept, "name": tool_name(kept["name"], answer.seq or 0, notes)}
                 return {**copied(kept), "tool_call_id": id}
-        blocks = self._given(answer.parts, _TEXT, notes, *seqs)
-        nothing = "(no output)" if answer.is_error else ""
-        return {"role": "tool", "content": content_of(blocks) if blocks else nothing, "tool_call_id": id}
+        content = self._content(answer.parts, _TEXT, notes, *seqs) or ("(no output)" if answer.is_error else "")
+        return {"role": "tool", "content": content, "tool_call_id": id}
+
+    def _content(
+        self, parts: Sequence[Mapping[str, Any]], allowed: Mapping[str, str], notes: Notes, *seqs: int
+    ) -> list[Wire] | str:
+        """The content that gives these parts to the model; empty where nothing of them can be sent."""
+        text = lone_text(parts)
+        return content_of(self._given(parts, allowed, notes, *seqs)) if text is None else text
 
     def _given(
         self, parts: Iterable[Mapping[str, Any]], allowed: Mapping[str, str], notes: Notes, *seqs: int
@@ -149,6 +157,9 @@ class Chat(Target):
 
     def _said(self, part: Mapping[str, Any], message: Message, notes: Notes) -> list[Wire]:
         """The blocks of what the model said."""
+        text = plain_text(part)
+        if text is not None:
+            return [{"type": "text", "text": text}]
         kind = part.get("type")
         if kind == "tool_call":
             return []
@@ -168,6 +179,7 @@ class Chat(Target):
 
 
 _TEXT: Final = {"text": "text"}
+_ALONE: Final = frozenset({"type", "text"})
 
 _FROM_PARTS: Final = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "prefix"}) | {
     "reasoning",
@@ -185,8 +197,12 @@ def _note_lost(kept: object, notes: Notes, seq: int) -> None:
 
 def content_of(blocks: list[Wire]) -> list[Wire] | str:
     """Content of these blocks: text alone is a string."""
-    alone = blocks[0] if len(blocks) == 1 else {}
-    return alone["text"] if alone.keys() == {"type", "text"} and alone["type"] == "text" else blocks
+    if len(blocks) == 1:
+        (alone,) = blocks
+        if len(alone) == len(_ALONE) and alone.keys() == _ALONE and alone["type"] == "text":
+            text: str = alone["text"]
+            return text
+    return blocks
 
 
 def is_block(block: object, allowed: Mapping[str, str]) -> bool:
@@ -194,7 +210,10 @@ def is_block(block: object, allowed: Mapping[str, str]) -> bool:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(block, dict) or not isinstance(kind, str) or kind not in allowed:
         return False
-    return isinstance(block.get(kind), str) if kind in ("text", "refusal") else block.get(allowed[kind]) is not None
+    held = block.get(allowed[kind])
+    if kind == "image_url" and isinstance(held, dict):
+        held = held.get("url")
+    return isinstance(held, str) if kind in ("text", "refusal", "image_url") else held is not None and held != {}
 
 
 def _are_blocks(content: object, allowed: Mapping[str, str]) -> bool:

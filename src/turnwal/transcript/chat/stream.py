@@ -7,6 +7,10 @@ text that the model wrote. Without a finish reason the stream was cut off, and `
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from turnwal.transcript.plain import rest_of
+
+_OF_CHUNK: Final = frozenset({"choices", "object", "obfuscation"})
+_OF_CHOICE: Final = frozenset({"index", "delta", "finish_reason"})
 _TEXTS: Final = frozenset({"arguments", "input"})
 """Fields of a call that come in pieces; the others come whole."""
 
@@ -21,11 +25,13 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     reply: dict[str, Any] = {}
     for event in chunks:
         chunk = _chunk_in(event)
-        reply |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name) is not None}
+        reply |= rest_of(chunk, _OF_CHUNK)
         for part in chunk.get("choices") or ():
             if part.get("index") in (None, 0):
                 message.grow(part.get("delta") or {})
                 choice["finish_reason"] = part.get("finish_reason") or choice["finish_reason"]
+                for name, value in rest_of(part, _OF_CHOICE).items():
+                    choice[name] = _joined(choice.get(name), value)
     reply["choices"] = [{**choice, "message": message.made()}]
     return {**reply, "complete": choice["finish_reason"] is not None}
 

@@ -21,6 +21,7 @@ _FUNCTION: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _BASE64: Final = re.compile(r"[a-zA-Z0-9+/_-]+={0,2}")
 _MODEL_ONLY: Final = frozenset({"functionCall", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _DATA: Final = _MODEL_ONLY | {"text", "inlineData", "fileData", "functionResponse"}
+_JOINT: Final = re.compile(r"_([a-z])")
 _ASKED_BY: Final = {"codeExecutionResult": "executableCode", "toolResponse": "toolCall"}
 
 _Content = Mapping[str, Any]
@@ -28,6 +29,7 @@ _Content = Mapping[str, Any]
 
 def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
     """Every broken rule, in the order of the contents."""
+    messages = [_spelt(content) for content in messages]
     yield from _system(system)
     seen: set[str] = set()
     for index, content in enumerate(messages):
@@ -44,6 +46,25 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
             yield from _model_turn(content, before, following, where, seen)
         else:
             yield from _user_turn(content, before, where)
+
+
+def _spelt(content: Any) -> Any:
+    """A content with its names in camel case: snake case, as the Python package has it, is taken too."""
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return {**content, "parts": [_fields(part) for part in parts]} if isinstance(parts, list) else content
+
+
+def _fields(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    return {
+        _camel(name): {_camel(field): inner for field, inner in value.items()} if isinstance(value, dict) else value
+        for name, value in part.items()
+    }
+
+
+def _camel(name: Any) -> Any:
+    return _JOINT.sub(lambda found: found[1].upper(), name) if isinstance(name, str) else name
 
 
 def _system(system: object) -> Iterator[Problem]:
@@ -66,7 +87,7 @@ def _parts(content: _Content, where: str) -> Iterator[Problem]:
         if fields[0] in _MODEL_ONLY and _role(content) != "model":
             yield Problem("bad_shape", here, f"only the model's content holds a {fields[0]}")
         yield from _part(part, fields[0], here)
-    if all(part.get("thought") for part in _dicts(content)):
+    if all(part.get("thought") and "functionCall" not in part for part in _dicts(content)):
         yield Problem("reasoning_alone", where, "it holds thoughts and nothing else")
 
 

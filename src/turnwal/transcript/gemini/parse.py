@@ -12,15 +12,23 @@ from typing import Any, Final
 from turnwal.core import keys
 from turnwal.core.line import compact
 from turnwal.transcript.gemini.stream import assembled, shown
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, with_rest, without_nulls
 
 __all__ = ["assembled", "history", "part_of", "reply_data", "shown"]
 
 _NAME: Final = "gemini"
 _PLAIN_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+_JOINT: Final = re.compile(r"_([a-z])")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _WORDS: Final = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 """What the API documents in place of a signature; it is no base64."""
+
+_TOLD: Final = frozenset(
+    {"candidates", "modelVersion", "responseId", "usageMetadata", "createTime", "complete"}
+    | {"sdkHttpResponse", "automaticFunctionCallingHistory", "parsed"}
+)
+_TOLD_OF_CANDIDATE: Final = frozenset({"content", "finishReason", "index"})
+"""What the data of a message says of a response and its first candidate, or its time, or what the package adds."""
 
 Block = Mapping[str, Any]
 _Part = tuple[dict[str, Any], Block | None]
@@ -31,12 +39,13 @@ _Call = tuple[str, str, str, str]
 
 def reply_data(reply: Block) -> dict[str, Any]:
     """The data of an `assistant_message` for a response; of several candidates the first."""
+    reply = _spelt(reply)
     if "candidates" not in reply and "promptFeedback" not in reply:
         raise ValueError("it has no candidates")
-    candidates = reply.get("candidates") or [{}]
+    candidates = [_spelt(candidate) for candidate in reply.get("candidates") or [{}]]
     candidate = candidates[0]
     blocks = (candidate.get("content") or {}).get("parts") or ()
-    data: dict[str, Any] = {"parts": [part_of(_standard(block)) for block in blocks], "provider": _NAME}
+    data: dict[str, Any] = {"parts": [part_of(_standard(spelt_part(block))) for block in blocks], "provider": _NAME}
     said = {
         "model": reply.get("modelVersion"),
         "response_id": reply.get("responseId"),
@@ -46,7 +55,8 @@ def reply_data(reply: Block) -> dict[str, Any]:
     data |= without_nulls(said)
     if reply.get("complete") is False:
         data["complete"] = False
-    return data
+    found = [rest_of(candidate, _TOLD_OF_CANDIDATE), *candidates[1:]]
+    return with_rest(data, rest_of(reply, _TOLD) | ({"candidates": found} if any(found) else {}))
 
 
 def history(messages: Sequence[Block], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -61,7 +71,7 @@ def history(messages: Sequence[Block], system: object = None) -> Iterator[tuple[
     calls: list[_Call] = []
     earlier: list[_Call] = []
     for message in messages:
-        blocks = list(message.get("parts") or ())
+        blocks = [spelt_part(block) for block in message.get("parts") or ()]
         if message.get("role") == "model":
             parts = [part_of(block) for block in blocks]
             earlier += calls
@@ -98,6 +108,20 @@ def part_of(block: Block) -> dict[str, Any]:
     if block != usual:
         part["native"] = {"provider": _NAME, "block": block}
     return part
+
+
+def spelt_part(part: Block) -> dict[str, Any]:
+    """A part with its names in camel case: snake case, as the Python package has it, is taken too."""
+    found: dict[str, Any] = {}
+    for name, value in _spelt(part).items():
+        found[name] = _spelt(value) if isinstance(value, dict) and name != "partMetadata" else value
+        if name == "functionResponse" and isinstance(found[name].get("parts"), list):
+            found[name]["parts"] = [spelt_part(each) for each in found[name]["parts"]]
+    return found
+
+
+def _spelt(fields: Block) -> dict[str, Any]:
+    return {_JOINT.sub(lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 
 def _standard(block: Block) -> Block:

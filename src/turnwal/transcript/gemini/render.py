@@ -26,7 +26,7 @@ ending with a model turn are not supported."); there is nothing to ask then.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from turnwal.transcript.arguments import arguments_object
@@ -34,7 +34,7 @@ from turnwal.transcript.gemini.media import media_of, nests
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied, family
-from turnwal.transcript.words import BRIDGE, is_text, words_of
+from turnwal.transcript.words import BRIDGE, is_text, lone_text, plain_text, words_of
 
 BYPASS: Final = "skip_thought_signature_validator"
 """What stands for a signature that is lost; of the two documented values the one that Vertex AI documents too."""
@@ -103,7 +103,10 @@ class Gemini(Target):
         results: list[Wire] = []
         media: list[Wire] = []
         for index, part in enumerate(message.parts):
-            if part.get("type") != "tool_call":
+            text = plain_text(part)
+            if text is not None:
+                parts.append({"text": text})
+            elif part.get("type") != "tool_call":
                 parts += self._said(part, message, notes, signed=signed, whole=index in whole)
             elif index in message.calls:
                 asked = message.calls[index]
@@ -115,7 +118,7 @@ class Gemini(Target):
                 response, beside = self._result(asked, id, str(call["functionCall"].get("name", "")), notes)
                 results.append(response)
                 media += beside
-        if all(part.get("thought") for part in parts):
+        if all(part.get("thought") and "functionCall" not in part for part in parts):
             parts = []  # thoughts alone say nothing that can be answered (F31)
         answers = [{"role": "user", "parts": each} for each in (results, media) if each]
         return [*_one("model", parts, message.seq, notes), *answers]
@@ -127,8 +130,7 @@ class Gemini(Target):
         else:
             arguments = arguments_object(asked, seq, notes)
             block = {"functionCall": {"name": _name(asked.name, seq, notes), "args": arguments}}
-        if id:
-            block["functionCall"]["id"] = id
+        _name_again(block["functionCall"], id)
         return block
 
     def _result(self, asked: Asked, id: str, name: str, notes: Notes) -> tuple[Wire, list[Wire]]:
@@ -138,17 +140,20 @@ class Gemini(Target):
             kept = answer.native.get("block")
             if isinstance(kept, dict) and isinstance(kept.get("functionResponse"), dict):
                 block: Wire = copied(kept)
-                _name_again(block["functionResponse"], id)
+                # a response that came without an id means the first call of its name, and stays without one
+                _name_again(block["functionResponse"], id if kept["functionResponse"].get("id") else "")
                 return block, []
         texts: list[str] = []
         inside: list[Wire] = []
         beside: list[Wire] = []
         for part in answer.parts:
-            source = None if is_text(part) else media_of(part)
+            if is_text(part):
+                texts.append(part["content"])
+                continue
+            source = media_of(part)
             if source is None:
-                if not is_text(part):
-                    _note_words(part, -1 if answer.seq is None else answer.seq, notes)
-                texts.append(part["content"] if is_text(part) else words_of(part))
+                _note_words(part, -1 if answer.seq is None else answer.seq, notes)
+                texts.append(words_of(part))
             elif nests(source) and (generation(self.model) or 0) >= _SIGNING:
                 inside.append(source)
             else:
@@ -161,8 +166,11 @@ class Gemini(Target):
             made["parts"] = inside
         return {"functionResponse": made}, beside
 
-    def _given(self, parts: Iterable[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
+    def _given(self, parts: Sequence[Mapping[str, Any]], seq: int, notes: Notes) -> list[Wire]:
         """The parts of what is given to the model: text and media."""
+        text = lone_text(parts)
+        if text is not None:
+            return [{"text": text}]
         found: list[Wire] = []
         for part in parts:
             kept = self.verbatim(part)
@@ -222,6 +230,8 @@ class Gemini(Target):
         waiting: dict[tuple[str, object], int] = {}
         whole: set[int] = set()
         for index, part in enumerate(parts):
+            if "native" not in part:
+                continue
             kept = self.verbatim(part)
             for name, block in kept.items() if isinstance(kept, dict) else ():
                 id = block.get("id") if isinstance(block, dict) else None
@@ -271,12 +281,12 @@ def _name(name: str, seq: int, notes: Notes) -> str:
     return allowed
 
 
-def _name_again(response: Wire, id: str) -> None:
-    """Give a verbatim response the id that its call has here; one that came without an id stays without."""
-    if response.get("id"):
-        response.pop("id")
-        if id:
-            response["id"] = id
+def _name_again(function: Wire, id: str) -> None:
+    """Give a call, or a response to it, the id that the call has here; an empty one is none."""
+    if id:
+        function["id"] = id
+    else:
+        function.pop("id", None)
 
 
 def _sign(messages: list[Wire], notes: Notes) -> None:

@@ -72,7 +72,7 @@ class Mistral(Chat):
             return None if field is None else {"type": field, field: uri}
         if kind != "blob" or not isinstance(content, str):
             return None
-        if mime in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
+        if str(mime) in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
             return {"type": "image_url", "image_url": f"data:{mime};base64,{content}"}
         if mime == "application/pdf":
             return {"type": "document_url", "document_url": f"data:{mime};base64,{content}"}

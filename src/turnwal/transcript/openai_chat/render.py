@@ -67,9 +67,9 @@ class OpenAIChat(Chat):
             return {"type": "image_url", "image_url": {"url": uri}} if known else None
         if kind != "blob" or not isinstance(content, str):
             return None
-        if mime in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
+        if str(mime) in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
             return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{content}"}}
-        if mime in _SOUNDS:
+        if isinstance(mime, str) and mime in _SOUNDS:
             return {"type": "input_audio", "input_audio": {"data": content, "format": _SOUNDS[mime]}}
         if mime == "application/pdf":
             data = f"data:application/pdf;base64,{content}"

@@ -90,6 +90,7 @@ class _Pairs:
         self._refers = any(kind == "item_reference" for kind, _ in kinds)
         self._ids: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str]] = set()
 
     def problems(self, item: Item, kind: str, where: str) -> Iterator[Problem]:
         id = _call_id(item)
@@ -99,6 +100,7 @@ class _Pairs:
             if id in self._ids:
                 yield Problem("duplicate_id", f"{where}.call_id", f"the id {id!r} is taken")
             self._ids.add(id)
+            self._asked.add((_ANSWERED[kind], id))
             if (_ANSWERED[kind], id) not in self._outputs and not _runs_there(item):
                 yield Problem("unanswered_call", where, f"there is no output for {id!r}")
         elif kind in _ANSWERED.values():
@@ -107,6 +109,8 @@ class _Pairs:
             self._seen.add((kind, id))
             if not self._calls[kind, id] and not self._refers:
                 yield Problem("orphan_result", where, f"there is no call {id!r} of its kind")
+            elif self._calls[kind, id] and (kind, id) not in self._asked:
+                yield Problem("orphan_result", where, f"the call {id!r} stands behind it")
 
 
 def _id(item: Item, kind: str, where: str, ids: set[str]) -> Iterator[Problem]:

@@ -41,7 +41,7 @@ def _of_blob(part: Item) -> Wire | None:
     url = f"data:{mime};base64,{content}"
     if mime == "application/pdf":
         return {"type": "input_file", "filename": "document.pdf", "file_data": url}
-    return _referred("image_url", url, "image") if mime in _IMAGES else None
+    return _referred("image_url", url, "image") if str(mime) in _IMAGES else None
 
 
 _MAKERS: Final[Mapping[str, Callable[[Item], Wire | None]]] = {"blob": _of_blob, "file": _of_file, "uri": _of_uri}

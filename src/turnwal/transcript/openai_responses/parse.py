@@ -21,11 +21,23 @@ from turnwal.transcript.openai_responses.items import (
 )
 from turnwal.transcript.openai_responses.media import media, part_of
 from turnwal.transcript.openai_responses.stream import assembled, shown
-from turnwal.transcript.plain import without_nulls
+from turnwal.transcript.plain import rest_of, with_rest, without_nulls
 
 __all__ = ["assembled", "history", "reply_data", "shown"]
 
 _NAME: Final = "openai-responses"
+_ECHOED: Final = frozenset(
+    {"background", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "prompt"}
+    | {"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "text"}
+    | {"temperature", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"}
+)
+"""Settings of the request that a response says again."""
+_TOLD: Final = _ECHOED | {
+    *("id", "object", "model", "output", "output_text", "status", "incomplete_details", "usage", "complete"),
+    *("created_at", "completed_at", "type", "role", "content", "tool_calls"),
+}
+"""What the data of a message, its time, and the request say of a response."""
+
 _SAID_OF_CALL: Final = ("action", "operation", "arguments")
 
 
@@ -38,7 +50,7 @@ def reply_data(reply: Mapping[str, Any]) -> dict[str, Any]:
     data |= without_nulls({**said, "stop": reason or status})
     if reply.get("complete") is False or status not in (None, "completed"):
         data["complete"] = False
-    return data
+    return with_rest(data, rest_of(reply, _TOLD))
 
 
 def history(messages: Sequence[Item], system: object = None) -> Iterator[tuple[str, dict[str, Any]]]:

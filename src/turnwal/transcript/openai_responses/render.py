@@ -9,6 +9,8 @@ Rules, with their sources:
   provided without its required following item"; openai/openai-agents-python#3207). Items that lose their reasoning
   lose their own id ("Item 'fc_…' was provided without its required 'reasoning' item"; openclaw/openclaw#88067), and
   what cannot be without one is left out;
+- reasoning of a reply that was not stored (`store: false`) goes back with its encrypted content or not at all ("Item
+  with id 'rs_…' not found. Items are not persisted when `store` is set to false."; vercel/ai#7543);
 - encrypted content is read only by what wrote it ("The encrypted content … could not be verified", F29;
   lidge-jun/opencodex#2248); the `status` of reasoning is never taken back ("Unknown parameter: 'input[1].status'",
   BerriAI/litellm#13420, 1jehuang/jcode#1028), its `summary` is required, empty or not;
@@ -22,7 +24,7 @@ Rules, with their sources:
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from turnwal.transcript.ids import IdRule, Ids
@@ -40,7 +42,7 @@ from turnwal.transcript.openai_responses.items import (
 from turnwal.transcript.openai_responses.media import media
 from turnwal.transcript.openai_responses.reply import Reply
 from turnwal.transcript.target import Notes, Target, Wire, copied
-from turnwal.transcript.words import is_text, words_of
+from turnwal.transcript.words import is_text, lone_text, words_of
 
 _ROLES: Final = {"system": ("system", "developer"), "user": ("user",), "note": ()}
 """For each kind of message the roles in which one that is kept verbatim may go back."""
@@ -73,8 +75,8 @@ class OpenAIResponses(Target):
         kept = (message.native(self.name) or {}).get("message")
         item = self._kept(message, kept, notes) if isinstance(kept, dict) else None
         if item is None:
-            blocks = self._given(message.parts, notes, message.seq)
-            item = {"role": "system" if message.kind == "system" else "user", "content": content_of(blocks)}
+            content = self._content(message.parts, notes, message.seq)
+            item = {"role": "system" if message.kind == "system" else "user", "content": content}
         if kind_of(item) == "message" and not item["content"]:
             notes.add("empty_message", "nothing in it can be sent", message.seq)
             return []
@@ -92,10 +94,11 @@ class OpenAIResponses(Target):
         return stays
 
     def _assistant(self, message: Message, ids: Ids, notes: Notes) -> list[Wire]:
-        taken = {index: ids.take(asked.key, asked.id) for index, asked in message.calls.items()}
+        taken: dict[int, str] = {}
         for index, asked in message.calls.items():
-            if taken[index] != asked.id:
-                notes.add("id_rewritten", f"the call of part {index} has the id {taken[index]} here", message.seq)
+            taken[index] = id = ids.take(asked.key, asked.id)
+            if id != asked.id:
+                notes.add("id_rewritten", f"the call of part {index} has the id {id} here", message.seq)
         items = list(Reply(self, message, taken, ids, notes).items())
         if not items:
             notes.add("empty_message", "nothing in it can be sent", message.seq)
@@ -115,9 +118,9 @@ class OpenAIResponses(Target):
                 return _with_free_id(copied(kept), ids)
             if _is_output(kept.get("output")):
                 return _with_free_id({**copied(kept), "call_id": id}, ids)
-        blocks = self._given(answer.parts, notes, *(() if answer.seq is None else (answer.seq,)))
+        content = self._content(answer.parts, notes, *(() if answer.seq is None else (answer.seq,)))
         nothing = "(no output)" if answer.is_error else ""
-        return {"type": kind, "call_id": id, "output": content_of(blocks) if blocks else nothing}
+        return {"type": kind, "call_id": id, "output": content or nothing}
 
     def _kept(self, message: Message, kept: Mapping[str, Any], notes: Notes) -> Wire | None:
         """The item that an event keeps, where it can stand for such an event."""
@@ -127,9 +130,14 @@ class OpenAIResponses(Target):
         if kept.get("role") not in _ROLES[message.kind]:
             return None
         if "content" not in kept:
-            return {**copied(kept), "content": content_of(self._given(message.parts, notes, message.seq))}
+            return {**copied(kept), "content": self._content(message.parts, notes, message.seq)}
         content = kept["content"]
         return copied(kept) if _is_output(content) else None
+
+    def _content(self, parts: Sequence[Mapping[str, Any]], notes: Notes, *seqs: int) -> list[Wire] | str:
+        """The content that gives these parts to the model; empty where nothing of them can be sent."""
+        text = lone_text(parts)
+        return content_of(self._given(parts, notes, *seqs)) if text is None else text
 
     def _given(self, parts: Iterable[Mapping[str, Any]], notes: Notes, *seqs: int) -> list[Wire]:
         """The blocks of what is given to the model."""

@@ -69,7 +69,11 @@ class Reply:
 
     def items(self) -> Iterator[Wire]:
         """All of them, in the order of the parts."""
-        for run in _runs([(index, part, self._block(part)) for index, part in enumerate(self.message.parts)]):
+        parts = [(index, part, self._block(part)) for index, part in enumerate(self.message.parts)]
+        if all(block is None for _, _, block in parts):  # nothing is bound to anything
+            yield from self._in_words(parts)
+            return
+        for run in _runs(parts):
             sealed = any(block is not None and kind_of(block) in _SEALED for _, _, block in run)
             whole = None
             if self.message.complete and (not sealed or self.target.wrote(self.message)):
@@ -100,9 +104,19 @@ class Reply:
         items = made.items
         if not any(item.get("type") == "reasoning" for item in items):
             items = [item for item in items if _says(item)]
-        elif not any(map(_says, items)) or not _fits(items):
+        elif not any(map(_says, items)) or not _fits(items, stored=self._is_stored()):
             return None
         return items if self._is_free(items) else None
+
+    def _in_words(self, parts: Run) -> list[Wire]:
+        """What parts say that keep no item."""
+        made = _Items()
+        for index, part, _ in parts:
+            if part.get("type") != "tool_call":
+                self._say(index, part, None, made, self.notes)
+            elif index in self.message.calls:
+                made.add(self._call(self.message.calls[index], {}, self.notes, as_it_came=False))
+        return made.items
 
     def _stripped(self, run: Run, *, sealed: bool) -> list[Wire]:
         """What a run says without its reasoning."""
@@ -124,6 +138,11 @@ class Reply:
             else:
                 notes.add("part_left_out", f"an item of type {kind_of(block)!r} cannot go back from here", seq)
         return made.items
+
+    def _is_stored(self) -> bool:
+        """Whether the provider may have kept the items; what the reply says of that stands in its rest."""
+        rest = (self.message.native(self.target.name) or {}).get("reply")
+        return not (isinstance(rest, dict) and rest.get("store") is False)
 
     def _is_free(self, items: Iterable[Item]) -> bool:
         """Whether no id of these items stands in the request already, and each is one of its type; they are taken."""
@@ -241,12 +260,17 @@ def _says(item: Item) -> bool:
     return bool(content) if isinstance(content, str) else any(block.get(_SAID[block["type"]]) for block in content)
 
 
-def _fits(items: list[Wire]) -> bool:
-    """Make reasoning as the API takes it back, and say whether each is whole and followed by what it led to."""
+def _fits(items: list[Wire], *, stored: bool) -> bool:
+    """Make reasoning as the API takes it back, and say whether each is whole and followed by what it led to.
+
+    What is not stored there and has no encrypted content is nothing but an id that is not found.
+    """
     for item in items:
         if item.get("type") == "reasoning":
             item.pop("status", None)
             if "id" not in item or not isinstance(item.get("summary"), list):
+                return False
+            if not stored and not item.get("encrypted_content"):
                 return False
     return items[-1].get("type") != "reasoning"
 

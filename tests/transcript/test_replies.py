@@ -1,0 +1,120 @@
+"""What a reply says beside its message is kept with it, whole or streamed, and never sent."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.build import Row, log_of
+from turnwal.transcript.check import check
+from turnwal.transcript.parsing import parse
+from turnwal.transcript.render import render
+
+USER: Row = ("user_message", {"parts": [{"type": "text", "content": "go"}]})
+USAGE = {"input_tokens": 1, "output_tokens": 1}
+
+SEARCHED = {"groundingMetadata": {"webSearchQueries": ["beside"]}, "avgLogprobs": -0.5}
+LOGPROBS = {"content": [{"token": "beside", "logprob": -1.0, "bytes": None, "top_logprobs": []}]}
+CONTAINER = {"container": {"id": "beside", "expires_at": "2030-01-01T00:00:00Z"}, "stop_sequence": "END"}
+
+
+def completion(**choice: Any) -> dict[str, Any]:
+    first = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}, **choice}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [first]}
+
+
+def candidate(**fields: Any) -> dict[str, Any]:
+    return {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP", "index": 0, **fields}
+
+
+def anthropic(**fields: Any) -> dict[str, Any]:
+    block = {"type": "text", "text": "ok"}
+    said = {"id": "m", "type": "message", "role": "assistant", "model": "claude", "content": [block]}
+    return {**said, "stop_reason": "stop_sequence", "usage": USAGE, **fields}
+
+
+def response(**fields: Any) -> dict[str, Any]:
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
+    said = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": [message]}
+    return {**said, "tools": [], "temperature": 1.0, "instructions": "be brief", **fields}
+
+
+def bedrock(**fields: Any) -> dict[str, Any]:
+    return {
+        "output": {"message": {"role": "assistant", "content": [{"text": "ok"}]}},
+        "stopReason": "end_turn",
+        **fields,
+    }
+
+
+REPLIES: list[tuple[str, Any, dict[str, Any]]] = [
+    ("anthropic", anthropic(**CONTAINER), CONTAINER),
+    (
+        "anthropic",
+        [
+            {"type": "message_start", "message": anthropic(content=[], stop_sequence=None)},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "ok"}},
+            {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", **CONTAINER}, "usage": USAGE}
+            | {"context_management": {"applied_edits": []}},
+            {"type": "message_stop"},
+        ],
+        CONTAINER | {"context_management": {"applied_edits": []}},
+    ),
+    (
+        "openai-chat",
+        completion(logprobs=LOGPROBS) | {"system_fingerprint": "fp"},
+        {"system_fingerprint": "fp", "choices": [{"logprobs": LOGPROBS}]},
+    ),
+    (
+        "openai-chat",
+        [
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "o"}, "logprobs": LOGPROBS}]},
+            {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "k"}, "logprobs": LOGPROBS}]},
+            {"id": "c", "service_tier": "flex", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        ],
+        {"service_tier": "flex", "choices": [{"logprobs": {"content": LOGPROBS["content"] * 2}}]},
+    ),
+    ("mistral", completion(beside=1), {"choices": [{"beside": 1}]}),
+    ("openai-responses", response(store=False, service_tier="flex"), {"store": False, "service_tier": "flex"}),
+    (
+        "gemini",
+        {"candidates": [candidate(**SEARCHED), candidate(index=1)], "modelVersion": "gemini-3-pro"},
+        {"candidates": [SEARCHED, candidate(index=1)]},
+    ),
+    (
+        "gemini",
+        [{"candidates": [candidate(finishReason=None)]}, {"candidates": [candidate(content={}, **SEARCHED)]}],
+        {"candidates": [SEARCHED]},
+    ),
+    ("bedrock", bedrock(metrics={"latencyMs": 4}), {"metrics": {"latencyMs": 4}}),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "reply", "rest"), REPLIES, ids=[f"{at}-{each[0]}" for at, each in enumerate(REPLIES)]
+)
+def test_what_a_reply_says_beside_its_message_is_kept_and_not_sent(
+    target: str, reply: Any, rest: dict[str, Any]
+) -> None:
+    data = parse(target, reply)
+    assert data["native"]["reply"] == rest
+    assert "complete" not in data
+    made = render(log_of(USER, ("assistant_message", data), USER), target).messages
+    bare = {name: value for name, value in data.items() if name != "native"}
+    assert made == render(log_of(USER, ("assistant_message", bare), USER), target).messages
+    assert check(target, made) == []
+    assert "beside" not in json.dumps(made)
+
+
+@pytest.mark.parametrize(
+    ("target", "reply"),
+    [
+        ("anthropic", anthropic()),
+        ("openai-chat", completion(logprobs=None)),
+        ("openai-responses", response()),
+        ("gemini", {"candidates": [candidate()], "modelVersion": "gemini-3-pro"}),
+        ("bedrock", bedrock()),
+    ],
+)
+def test_a_reply_that_says_nothing_else_keeps_nothing_else(target: str, reply: dict[str, Any]) -> None:
+    assert "reply" not in parse(target, reply).get("native", {})
