@@ -180,7 +180,10 @@ def test_a_repair_never_writes_over_anything(home: Path) -> None:
 
 
 def test_a_repair_of_what_is_no_session_says_so(home: Path, tmp_path: Path) -> None:
-    for path, words in ((home / "picture.png", "no session of a known format"), (home / "nothing", "No such file")):
+    for path, words in (
+        (home / "picture.png", "no session of a known format"),
+        (home / "nothing", "there is no such path"),
+    ):
         result = run("repair", str(path), "-o", str(tmp_path / "out"))
         assert result.exit_code == exits.ERROR
         assert words in result.stderr
