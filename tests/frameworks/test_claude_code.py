@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import claude_agent_sdk as sdk
 import pytest
 
 from tests.formats.transcripts import SESSION, Transcript, examined
@@ -9,8 +10,6 @@ from turnwal.formats.claude_code import FORMAT
 from turnwal.formats.claude_code.repair import repair
 from turnwal.formats.format import Found
 from turnwal.formats.wording import UNKNOWN_TEXT
-
-sdk = pytest.importorskip("claude_agent_sdk")
 
 COPY = "99999999-2222-4333-8444-555555555555"
 

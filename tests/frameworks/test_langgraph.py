@@ -4,9 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("langgraph")
-
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.graph import END, START, StateGraph

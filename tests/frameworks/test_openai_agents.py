@@ -6,10 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("agents")
-
 from agents.extensions.memory import AdvancedSQLiteSession, SQLAlchemySession
 from agents.memory import SQLiteSession
 

@@ -5,9 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pydantic_ai")
-
 from pydantic import TypeAdapter
 from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord, InMemoryConversationStore
 from pydantic_ai.exceptions import UserError
