@@ -23,6 +23,7 @@ from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.numbered import found_in, numbered, record
+from turnwal.formats.parts import part_or_text
 from turnwal.formats.repairing import fresh_directory
 from turnwal.formats.times import unix_ms
 from turnwal.formats.wording import is_ours, text_for
@@ -132,11 +133,7 @@ def _call(use: Block) -> dict[str, Any]:
 
 
 def _part(block: Block) -> dict[str, Any]:
-    """A block as a part; one of an odd shape is told as text, since nothing may be lost."""
-    try:
-        return part_of(_decoded(block))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {"type": "text", "content": compact(block)}
+    return part_or_text(block, lambda block: part_of(_decoded(block)))
 
 
 def _decoded(value: Any) -> Any:
