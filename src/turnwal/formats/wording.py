@@ -11,6 +11,7 @@ UNKNOWN_TEXT: Final = text_for_model(Verdict(UNKNOWN, None, 9, ()), "verify_firs
 NOT_STARTED_TEXT: Final = text_for_model(Verdict(NOT_STARTED, "declared", 4, ()), "safe", interrupted=False)
 
 _TEXTS: Final = frozenset({UNKNOWN_TEXT, NOT_STARTED_TEXT})
+_LONGEST: Final = max(map(len, _TEXTS))
 
 
 def text_for(risk: Risk | None) -> str:
@@ -20,4 +21,4 @@ def text_for(risk: Risk | None) -> str:
 
 def is_ours(text: object) -> bool:
     """Whether a result is one of a repair: where a format has no open place, the text itself is the mark."""
-    return isinstance(text, str) and text in _TEXTS
+    return isinstance(text, str) and len(text) <= _LONGEST and text in _TEXTS  # a long text is slow to look up

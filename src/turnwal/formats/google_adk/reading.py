@@ -11,6 +11,7 @@ so at once, which is no outcome: it waits until that person has answered, and ma
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from turnwal.core.line import compact
@@ -135,12 +136,15 @@ def _blocks(event: Event) -> list[Block]:
 def _camel(part: Mapping[str, Any], depth: int = 1) -> Block:
     """A part as the API names its fields; ADK names them as Python does. What is inside of them is left."""
     return {
-        _LETTER.sub(lambda match: match[1].upper(), name): _camel(value, depth - 1)
-        if depth and isinstance(value, dict)
-        else value
+        _named(name): _camel(value, depth - 1) if depth and isinstance(value, dict) else value
         for name, value in part.items()
         if value is not None
     }
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> str:
+    return _LETTER.sub(lambda match: match[1].upper(), name)
 
 
 def _field(block: Block, name: str) -> Block | None:

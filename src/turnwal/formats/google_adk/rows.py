@@ -60,8 +60,11 @@ def events(connection: apsw.Connection, found: Found) -> Iterator[tuple[str, Eve
     whole = "event_data" in columns
     fields = ["event_data"] if whole else ["content", "author", "branch", "long_running_tool_ids_json"]
     wanted = ", ".join(name if name in columns else "NULL" for name in fields)
-    query = f"SELECT id, invocation_id, timestamp, {wanted} FROM events {OF_SESSION} ORDER BY timestamp, rowid"  # noqa: S608
-    for id, invocation, timestamp, *data in connection.execute(query, named(found)):
+    # sorted by their numbers alone: SQLite would copy all data to sort it
+    order = f"SELECT rowid FROM events {OF_SESSION} ORDER BY timestamp, rowid"  # noqa: S608
+    query = f"SELECT id, invocation_id, timestamp, {wanted} FROM events WHERE rowid = ?"  # noqa: S608
+    rows = connection.execute(order, named(found)).fetchall()
+    for id, invocation, timestamp, *data in connection.executemany(query, rows):
         stored = _json(data[0])
         event: Event | None = stored if isinstance(stored, dict) else None
         if not whole and (event is not None or data[0] is None):
