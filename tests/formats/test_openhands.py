@@ -243,7 +243,9 @@ def test_a_hook_that_ran_after_the_tool_shows_that_it_ran_and_one_before_it_show
     session = taken("hooked", tmp_path)
     assert [call.evidence for call in diagnosis_of(session).open] == ["requested"]
     action = stored(session)[-1]["id"]
-    put(session, "HookExecutionEvent", hook_event_type="PostToolUse", action_id=action, hook_command="true")
+    put(session, "HookExecutionEvent", hook_event_type="PreToolUse", action_id=action, parent=action)
+    assert [call.evidence for call in diagnosis_of(session).open] == ["requested"]
+    hook = put(session, "HookExecutionEvent", hook_event_type="PostToolUse", action_id=action, parent=action)
     (call,) = diagnosis_of(session).open
     assert (call.evidence, "hook" in call.because[1]) == ("ran", True)
     out = repaired(session, tmp_path / "out")
@@ -251,6 +253,31 @@ def test_a_hook_that_ran_after_the_tool_shows_that_it_ran_and_one_before_it_show
         "ActionEvent",
         "AgentErrorEvent",
     ]
+    assert [event["parent_id"] for event in stored(out) if event["id"] == hook] == [action]
+
+
+def test_calls_of_replies_of_one_id_are_answered_each_in_its_branch(tmp_path: Path) -> None:
+    session = taken("single", tmp_path)
+    first = stored(session)[-1]
+    message = {"role": "user", "content": [{"type": "text", "text": "again"}]}
+    leaf = put(session, "MessageEvent", source="user", llm_message=message, parent=first["parent_id"])
+    again = {name: first[name] for name in ("tool_name", "tool_call", "action", "llm_response_id", "source")}
+    put(session, "ActionEvent", tool_call_id="charge_2", **again)
+    with_state(session, leaf_event_id=leaf)
+    out = repaired(session, tmp_path / "out")
+    line = line_of(out, state_of(out)["leaf_event_id"])
+    assert [told(event) for event in line if "tool_call_id" in event] == [("charge_2", ""), ("charge_2", UNKNOWN_TEXT)]
+    (left,) = [event for event in stored(out) if event["kind"] == "AgentErrorEvent" and event not in line]
+    assert (told(left), left["parent_id"]) == (("charge_1", UNKNOWN_TEXT), first["id"])
+
+
+def test_f28_only_the_calls_at_the_leaf_wait(tmp_path: Path) -> None:
+    session = taken("confirming", tmp_path)
+    first = stored(session)[-1]
+    again = {name: first[name] for name in ("tool_name", "tool_call", "action", "source")}
+    put(session, "ActionEvent", tool_call_id="charge_2", llm_response_id="r2", **again)
+    seen = diagnosis_of(session)
+    assert {call.id: call.evidence for call in seen.open} == {"charge_1": "waiting", "charge_2": "requested"}
 
 
 def test_a_last_event_that_is_torn_is_named_and_left_out_of_the_copy(tmp_path: Path) -> None:

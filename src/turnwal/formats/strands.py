@@ -169,14 +169,12 @@ def _interrupted(path: Path, asked: list[Block], depth: Depth) -> Iterator[Item]
         return
     pending = state.get("pending_tool_execution") or state.get("context")
     done = pending.get("completed_tool_results", pending.get("tool_results")) if isinstance(pending, dict) else None
-    ids = {str(use.get("toolUseId", "")) for use in asked}
+    ids = [str(use.get("toolUseId", "")) for use in asked]
     for result in done if isinstance(done, list) else ():
         if isinstance(result, dict) and result.get("toolUseId") in ids:
-            ids.discard(result["toolUseId"])
             yield Said(path.name, "tool_result", _result(result, depth))
-    for use in asked:
-        if use.get("toolUseId") in ids:
-            yield Sign(path.name, str(use["toolUseId"]), "waiting", "the agent stopped and waits for a person")
+    for id in ids:
+        yield Sign(path.name, id, "waiting", "the agent stopped and waits for a person")
 
 
 def _repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
