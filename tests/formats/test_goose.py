@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from tests.formats.databases import database, held, left_in_wal
-from tests.formats.seen import diagnosis_of, digests, open_ids, untouched
-from turnwal.core.log import Log
+from tests.formats.seen import diagnosis_of, digests, imported, open_ids, repaired
 from turnwal.core.recovery import plan
 from turnwal.formats.doctor import diagnose, examine
 from turnwal.formats.finding import find
 from turnwal.formats.format import Found
-from turnwal.formats.importing import lines_of
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -78,20 +76,6 @@ def filed(path: Path, rows: list[Row]) -> Path:
 stores = pytest.mark.parametrize("store", [stored, filed])
 
 
-def found_at(path: Path) -> Found:
-    (found,) = find([path])
-    assert isinstance(found, Found)
-    return found
-
-
-def repaired(path: Path, out: Path) -> Path:
-    found = found_at(path)
-    assert found.format.repair is not None
-    with untouched(path):
-        found.format.repair(found, diagnose(found), out)
-    return out
-
-
 @stores
 def test_a_healthy_session_gets_no_alarm(tmp_path: Path, store: Any) -> None:
     seen = diagnosis_of(store(tmp_path / "x", HEALTHY))
@@ -132,7 +116,7 @@ def test_the_copy_answers_each_call_directly_behind_its_message(tmp_path: Path, 
     assert (seen.verdict, seen.calls, seen.answered) == ("clean", 3, 3)
     again = repaired(out, tmp_path / "again")
     assert replace(diagnosis_of(again), path=str(out), session=seen.session) == seen
-    log = Log.read(lines_of(found_at(out), "s", nonce="0" * 32, time=1, writer={}))
+    log = imported(out)
     messages = render(log, "openai-chat").messages
     assert check("openai-chat", messages) == []
     assert [message["role"] for message in messages[:4]] == ["user", "assistant", "tool", "user"]
@@ -167,7 +151,7 @@ def test_rows_behind_a_repair_keep_their_order_and_other_sessions_their_rows(tmp
 @stores
 def test_what_is_imported_owes_what_doctor_names(tmp_path: Path, store: Any) -> None:
     path = store(tmp_path / "x", HEALTHY[:4])
-    log = Log.read(lines_of(found_at(path), "s", nonce="0" * 32, time=1, writer={}))
+    log = imported(path)
     assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path)) == ["c2", "c3"]
 
 

@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from tests.formats.databases import database
-from tests.formats.seen import diagnosis_of, open_ids, untouched
-from turnwal.core.log import Log
+from tests.formats.seen import diagnosis_of, imported, open_ids, repaired
 from turnwal.core.recovery import plan
-from turnwal.formats.doctor import diagnose
-from turnwal.formats.finding import find
-from turnwal.formats.format import Found
-from turnwal.formats.importing import lines_of
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -105,20 +100,6 @@ def exported(path: Path, messages: list[Message]) -> Path:
 stores = pytest.mark.parametrize("store", [stored, treed, exported])
 
 
-def found_at(path: Path) -> Found:
-    (found,) = find([path])
-    assert isinstance(found, Found)
-    return found
-
-
-def repaired(path: Path, out: Path) -> Path:
-    found = found_at(path)
-    assert found.format.repair is not None
-    with untouched(path):
-        found.format.repair(found, diagnose(found), out)
-    return out
-
-
 @stores
 def test_a_healthy_session_gets_no_alarm(tmp_path: Path, store: Any) -> None:
     seen = diagnosis_of(store(tmp_path / "x", HEALTHY))
@@ -182,7 +163,7 @@ def test_the_copy_is_an_export_in_which_every_call_has_ended(tmp_path: Path, sto
 def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Path, store: Any) -> None:
     parts = [done("c1"), tool("c2", "running"), tool("c3", "error", error="Tool execution aborted")]
     path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", parts)])
-    log = Log.read(lines_of(found_at(path), "s", nonce="0" * 32, time=1, writer={}))
+    log = imported(path)
     assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path)) == ["c2", "c3"]
     messages = render(log, "anthropic").messages
     assert check("anthropic", messages) == []

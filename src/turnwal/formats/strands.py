@@ -1,15 +1,18 @@
-"""Strands Agents (strands-agents/sdk-python at 1232230d): the folders of its `FileSessionManager`.
+"""Strands Agents (strands-agents/sdk-python at 1232230d, and 1.62.0 as it runs): folders of its `FileSessionManager`.
 
-A message is a file of its own, written whole, in the order of the number in its name. The assistant's message is
-stored before its tools run, and their results after all of them, so a call that had finished beside the one that was
-killed has no result either. On load the SDK appends an error result "Tool was interrupted." for every call without one,
-which says nothing of what happened. `agent.json` counts the messages that are no longer in the context of the model;
-they are read all the same.
+A message is a file of its own, written whole, in the order of the number in its name; its content is that of Bedrock's
+Converse. The assistant's message is stored before its tools run, and their results after all of them, so a call that
+had finished beside the one that was killed has no result either. With the next prompt the SDK answers every call
+without a result by an error "Tool was interrupted.", which says nothing of what happened.
+
+`agent.json` says what waits for a person, with the results of the siblings that ran, and counts the messages that left
+the context of the model; those are read all the same.
 """
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,20 +21,25 @@ import msgspec
 from turnwal.core.line import compact
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
-from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said
+from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.numbered import found_in, numbered, record
+from turnwal.formats.parts import part_or_text
 from turnwal.formats.repairing import fresh_directory
 from turnwal.formats.times import unix_ms
 from turnwal.formats.wording import is_ours, text_for
+from turnwal.transcript.bedrock.parse import part_of
 
 Block = Mapping[str, Any]
 
 _MESSAGE: Final = re.compile(r"message_(\d+)\.json")
+_UNFINISHED: Final = re.compile(r"\.strands_(.*)\.tmp")
+"""What the SDK writes a file as before it gives it its name."""
 _INVENTED: Final = "Tool was interrupted."
-_SILENT: Final = frozenset(
+_BYTES: Final = "__bytes_encoded__"
+_KNOWN: Final = frozenset(
     {"text", "toolUse", "toolResult", "image", "document", "video", "reasoningContent", "cachePoint", "guardContent"}
-    | {"citationsContent"}
+    | {"citationsContent", "json"}
 )
-_decode = msgspec.json.Decoder().decode
 
 
 def _recognises(sample: Sample) -> bool:
@@ -46,131 +54,224 @@ def _sessions(sample: Sample) -> Iterator[Found]:
 
 def _read(found: Found, depth: Depth) -> Iterator[Item]:
     yield About(session=found.session)
+    folder = _folder(found.path, found)
     expected = 0
-    for number, path in _messages(found.path, str(found.session)):
+    last: list[Block] = []
+    for number, path in numbered(folder / "messages", _MESSAGE):
         if number > expected:
             yield Fault("gap", path.name, f"message {expected} is missing")
         expected = number + 1
-        record = _object(path)
-        message = None if record is None else record.get("redact_message") or record.get("message")
-        if record is None or not isinstance(message, dict):
-            yield Fault("torn", path.name, "it is no JSON object with a message")
-            continue
-        yield from _said(path.name, message, unix_ms(record.get("created_at")), depth)
+        stored = record(path)
+        message = _message(stored) if isinstance(stored, dict) else None
+        last = [] if message is None else _blocks(message)
+        if isinstance(stored, Fault):
+            yield stored
+        elif message is None:
+            yield Fault("corrupt", path.name, "it has no message")
+        else:
+            yield from _said(path.name, message, unix_ms(stored.get("created_at")), depth)
+    for path in (found.path / "session.json", folder / "agent.json"):
+        stored = record(path) if path.exists() else Fault("gap", path.name, "the file is missing")
+        if isinstance(stored, Fault):
+            yield stored
+    for path in _unfinished(folder):
+        yield Fault("torn", path.name, f"{path.stat().st_size:,} bytes of a file that was not finished")
+    yield from _interrupted(folder / "agent.json", [block["toolUse"] for block in _of(last, "toolUse")], depth)
+
+
+def _folder(session: Path, found: Found) -> Path:
+    return session / "agents" / f"agent_{found.session}"
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    places = (folder, folder / "messages")
+    return sorted(path for place in places if place.is_dir() for path in place.iterdir() if _is_unfinished(path))
+
+
+def _is_unfinished(path: Path) -> bool:
+    return _UNFINISHED.fullmatch(path.name) is not None
+
+
+def _message(stored: Block) -> dict[str, Any] | None:
+    """The message as the model sees it: what it was redacted to, where it was."""
+    message = stored.get("redact_message") or stored.get("message")
+    return message if isinstance(message, dict) else None
+
+
+def _blocks(message: Block) -> list[Block]:
+    content = message.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _of(blocks: Iterable[Block], kind: str) -> list[Block]:
+    return [block for block in blocks if isinstance(block.get(kind), dict)]
 
 
 def _said(place: str, message: Block, time: int | None, depth: Depth) -> Iterator[Item]:
-    content = message.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = _blocks(message)
+    for block in _of(blocks, "toolResult"):
+        yield Said(place, "tool_result", _result(block["toolResult"], depth), time=time)
     parts: list[dict[str, Any]] = []
     for block in blocks:
         kind = next(iter(block), "")
-        if kind == "toolUse":
-            use = block["toolUse"]
-            arguments = compact(use.get("input") if isinstance(use.get("input"), dict) else {})
-            call = {"type": "tool_call", "id": str(use.get("toolUseId", "")), "name": str(use.get("name", ""))}
-            parts.append({**call, "arguments": arguments})
-        elif kind == "text" and depth == "whole":
-            parts.append({"type": "text", "content": str(block["text"])})
-        elif kind not in _SILENT:
-            yield Other(place, str(kind))
-    for block in blocks:
-        if "toolResult" in block:
-            yield Said(place, "tool_result", _result(block["toolResult"]), time=time)
+        if kind not in _KNOWN:
+            yield Other(place, kind)
+        elif kind == "toolUse" and isinstance(block[kind], dict):
+            parts.append(_call(block[kind]))
+        elif depth == "whole" and kind != "toolResult":
+            parts.append(_part(block))
     if parts:
-        yield Said(
-            place,
-            "assistant_message" if message.get("role") == "assistant" else "user_message",
-            {"parts": parts},
-            time=time,
-        )
+        type_ = "assistant_message" if message.get("role") == "assistant" else "user_message"
+        yield Said(place, type_, {"parts": parts}, time=time)
 
 
-def _result(result: Block) -> dict[str, Any]:
-    content = result.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    text = "\n".join(str(block["text"]) if "text" in block else compact(block) for block in blocks)
-    data: dict[str, Any] = {"id": str(result.get("toolUseId", "")), "parts": [{"type": "text", "content": text}]}
+def _call(use: Block) -> dict[str, Any]:
+    given = use.get("input")
+    arguments = given if isinstance(given, str) else compact({} if given is None else given)
+    call = {"type": "tool_call", "id": str(use.get("toolUseId", "")), "name": str(use.get("name", ""))}
+    return {**call, "arguments": arguments}
+
+
+def _part(block: Block) -> dict[str, Any]:
+    return part_or_text(block, lambda block: part_of(_decoded(block)))
+
+
+def _decoded(value: Any) -> Any:
+    """A value in which bytes are base64, as Converse has them; the SDK stores them as objects that say so."""
+    if isinstance(value, dict):
+        if value.get(_BYTES) is True and isinstance(value.get("data"), str):
+            b64decode(value["data"], validate=True)
+            return value["data"]
+        return {name: _decoded(each) for name, each in value.items()}
+    return [_decoded(each) for each in value] if isinstance(value, list) else value
+
+
+def _result(result: Block, depth: Depth) -> dict[str, Any]:
+    blocks = _blocks(result)
+    text = blocks[0].get("text") if len(blocks) == 1 else None
+    data: dict[str, Any] = {"id": str(result.get("toolUseId", ""))}
+    data["parts"] = [_part(block) for block in blocks] if depth == "whole" else []
     if result.get("status") == "error":
         data["is_error"] = True
     if is_ours(text):
         data["metadata"] = {"synthetic": True, "by": TURNWAL}
-    elif text == _INVENTED:
+    elif text == _INVENTED and "is_error" in data:
         data["metadata"] = {"synthetic": True, "by": "strands"}
     return data
 
 
-def _messages(session: Path, agent: str) -> list[tuple[int, Path]]:
-    """The files of an agent's messages by their numbers: a name of more digits comes first by letters."""
-    folder = session / "agents" / f"agent_{agent}" / "messages"
-    names = ((_MESSAGE.fullmatch(path.name), path) for path in folder.glob("message_*.json"))
-    return sorted((int(match[1]), path) for match, path in names if match is not None)
-
-
-def _object(path: Path) -> dict[str, Any] | None:
-    try:
-        value = _decode(path.read_bytes())
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+def _interrupted(path: Path, asked: list[Block], depth: Depth) -> Iterator[Item]:
+    """What `agent.json` says of the calls of the last message, where the agent stopped for a person."""
+    agent = found_in(path) or {}
+    internal = agent.get("_internal_state")
+    state = internal.get("interrupt_state") if isinstance(internal, dict) else None
+    if not isinstance(state, dict) or state.get("activated") is not True:
+        return
+    pending = state.get("pending_tool_execution") or state.get("context")
+    done = pending.get("completed_tool_results", pending.get("tool_results")) if isinstance(pending, dict) else None
+    ids = [str(use.get("toolUseId", "")) for use in asked]
+    for result in done if isinstance(done, list) else ():
+        if isinstance(result, dict) and result.get("toolUseId") in ids:
+            yield Said(path.name, "tool_result", _result(result, depth))
+    for id in ids:
+        yield Sign(path.name, id, "waiting", "the agent stopped and waits for a person")
 
 
 def _repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     """Copy the folder; answer what is open directly behind the message that asks, so that those behind it move on by a
-    number, and put the truth in place of what the SDK invented.
+    number, and put the truth in place of what the SDK invented. Files that are no record are left out.
     """
-    agent = str(found.session)
-    lacking: dict[str, list[OpenCall]] = {}
+    lacking: dict[str, dict[str, OpenCall]] = {}
     for call in diagnosis.open:
         if call.evidence in ("requested", "dispatched", "ran"):
-            lacking.setdefault(call.place, []).append(call)
+            lacking.setdefault(call.place, {})[call.id] = call
     invented = {call.id: call for call in diagnosis.open if call.evidence == "answered_synthetic"}
     with fresh_directory(out) as copy:
-        shutil.copytree(found.path, copy, dirs_exist_ok=True)
-        for _, path in _messages(copy, agent) if invented else ():
-            _put_right(path, invented)
-        for number, path in reversed(_messages(copy, agent)):
+        shutil.copytree(found.path, copy, dirs_exist_ok=True, symlinks=True)
+        folder = _folder(copy, found)
+        for path in _unfinished(folder):
+            path.unlink()
+        for at, path in reversed(list(enumerate(_messages(folder)))):
+            stored = found_in(path)
+            if stored is None or _message(stored) is None:
+                path.unlink()  # the SDK loads no session with such a file
+                _count(folder / "agent.json", at, -1)
+            elif invented:
+                _put_right(path, stored, invented)
+        for path in reversed(_messages(folder)):
             if path.name in lacking:
-                _move_on(_messages(copy, agent), number)
-                _add(path, number + 1, lacking[path.name])
+                _answer(folder, path, lacking[path.name])
 
 
-def _move_on(messages: list[tuple[int, Path]], behind: int) -> None:
-    """Give the messages behind a number the next one each."""
-    for number, path in reversed(messages):
-        if number > behind:
-            record = _object(path)
-            moved = path.with_name(f"message_{number + 1}.json")
-            path.rename(moved)
-            if record is not None:
-                moved.write_bytes(msgspec.json.encode({**record, "message_id": number + 1}))
-
-
-def _put_right(path: Path, invented: Mapping[str, OpenCall]) -> None:
-    record = _object(path)
-    if record is None:
-        return
+def _put_right(path: Path, stored: dict[str, Any], invented: Mapping[str, OpenCall]) -> None:
     changed = False
     for name in ("message", "redact_message"):
-        message = record.get(name)
-        for block in message.get("content", ()) if isinstance(message, dict) else ():
-            result = block.get("toolResult") if isinstance(block, dict) else None
-            if isinstance(result, dict) and result.get("toolUseId") in invented and "metadata" in _result(result):
+        message = stored.get(name)
+        for block in _of(_blocks(message), "toolResult") if isinstance(message, dict) else ():
+            result = block["toolResult"]
+            if result.get("toolUseId") in invented and "metadata" in _result(result, "calls"):
                 result["content"] = [{"text": text_for(invented[result["toolUseId"]].risk)}]
                 changed = True
     if changed:
-        path.write_bytes(msgspec.json.encode(record))
+        _write(path, stored)
 
 
-def _add(last: Path, number: int, asked: list[OpenCall]) -> None:
-    """A message of results, in the order of the calls, with the times of the message before it."""
-    before = _object(last) or {}
-    results = [
-        {"toolResult": {"toolUseId": call.id, "status": "error", "content": [{"text": text_for(call.risk)}]}}
-        for call in asked
-    ]
-    record = {**before, "message": {"role": "user", "content": results}, "message_id": number, "redact_message": None}
-    (last.parent / f"message_{number}.json").write_bytes(msgspec.json.encode(record))
+def _answer(folder: Path, path: Path, lacking: Mapping[str, OpenCall]) -> None:
+    """Put the results that a message lacks into the message of results behind it, or make one."""
+    files = _messages(folder)
+    at = files.index(path)
+    stored = found_in(path) or {}
+    made = {
+        id: {"toolResult": {"toolUseId": id, "status": "error", "content": [{"text": text_for(call.risk)}]}}
+        for id, call in lacking.items()
+    }
+    asked = [str(block["toolUse"].get("toolUseId", "")) for block in _of(_blocks(_message(stored) or {}), "toolUse")]
+    behind = found_in(files[at + 1]) if at + 1 < len(files) else None
+    message = None if behind is None else _message(behind)
+    blocks = [] if message is None else _blocks(message)
+    there = {block["toolResult"].get("toolUseId"): block for block in _of(blocks, "toolResult")}
+    if behind is not None and message is not None and there.keys() & set(asked):
+        # the SDK drops results that do not stand in the message behind the one that asks
+        results = [(made | there)[id] for id in asked if id in made or id in there]
+        message["content"] = results + [block for block in blocks if "toolResult" not in block]
+        _write(files[at + 1], behind)
+        return
+    number = _number(path) + 1
+    for moved in files[:at:-1]:
+        _move(moved, _number(moved) + 1)
+    content = [made[id] for id in asked if id in made]
+    new = {**stored, "message": {"role": "user", "content": content}, "message_id": number, "redact_message": None}
+    _write(path.with_name(f"message_{number}.json"), new)
+    _count(folder / "agent.json", at, 1)
+
+
+def _messages(folder: Path) -> list[Path]:
+    return [path for _, path in numbered(folder / "messages", _MESSAGE)]
+
+
+def _number(path: Path) -> int:
+    match = _MESSAGE.fullmatch(path.name)
+    return int(match[1]) if match is not None else -1
+
+
+def _move(path: Path, number: int) -> None:
+    """Give a message another number, in its name and in itself."""
+    stored = found_in(path) or {}
+    path.unlink()
+    _write(path.with_name(f"message_{number}.json"), {**stored, "message_id": number})
+
+
+def _count(path: Path, at: int, more: int) -> None:
+    """Count so many messages more among those that left the context, where the one at this place left it."""
+    agent = found_in(path)
+    state = agent.get("conversation_manager_state") if agent is not None else None
+    removed = state.get("removed_message_count") if isinstance(state, dict) else None
+    if agent is not None and isinstance(state, dict) and isinstance(removed, int) and at < removed:
+        _write(path, {**agent, "conversation_manager_state": {**state, "removed_message_count": removed + more}})
+
+
+def _write(path: Path, value: Block) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
 FORMAT: Final = Format(

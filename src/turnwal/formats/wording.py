@@ -12,6 +12,7 @@ NOT_STARTED_TEXT: Final = text_for_model(Verdict(NOT_STARTED, "declared", 4, ())
 
 OURS: Final = frozenset({UNKNOWN_TEXT, NOT_STARTED_TEXT})
 """Every text of a repair."""
+_LONGEST: Final = max(map(len, OURS))
 
 
 def text_for(risk: Risk | None) -> str:
@@ -21,4 +22,4 @@ def text_for(risk: Risk | None) -> str:
 
 def is_ours(text: object) -> bool:
     """Whether a result is one of a repair: where a format has no open place, the text itself is the mark."""
-    return isinstance(text, str) and text in OURS
+    return isinstance(text, str) and len(text) <= _LONGEST and text in OURS  # a long text is slow to look up
