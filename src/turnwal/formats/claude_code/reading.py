@@ -26,6 +26,7 @@ from turnwal.formats.claude_code.records import METADATA, Block, Record, argumen
 from turnwal.formats.claude_code.tree import NONE, Tree
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import encoded
 from turnwal.formats.lines import records
 from turnwal.formats.wording import OURS, is_ours
 from turnwal.transcript.anthropic.parse import history
@@ -370,6 +371,9 @@ def _blocks(content: object) -> Any:
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as the API has them; one that is none is told as text, since nothing may be lost."""
+    if not isinstance(block.get("type"), str):
+        return {"type": "text", "text": encoded(block).decode()}
     inner = block.get("content")
     if block.get("type") == "tool_result" and not isinstance(inner, str):
         return block | {"content": _blocks(inner)}
