@@ -18,3 +18,10 @@ def milliseconds(stamp: object) -> int | None:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return round(time.timestamp() * 1000)
+
+
+def of_seconds(stamp: object) -> int | None:
+    """The time of a number of seconds; None for what is no number."""
+    if isinstance(stamp, bool) or not isinstance(stamp, (int, float)):
+        return None
+    return round(stamp * 1000)

@@ -25,7 +25,7 @@ from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.numbered import found_in, numbered, record
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.repairing import fresh_directory
-from turnwal.formats.times import unix_ms
+from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import is_ours, text_for
 from turnwal.transcript.bedrock.parse import part_of
 
@@ -69,7 +69,7 @@ def _read(found: Found, depth: Depth) -> Iterator[Item]:
         elif message is None:
             yield Fault("corrupt", path.name, "it has no message")
         else:
-            yield from _said(path.name, message, unix_ms(stored.get("created_at")), depth)
+            yield from _said(path.name, message, milliseconds(stored.get("created_at")), depth)
     for path in (found.path / "session.json", folder / "agent.json"):
         stored = record(path) if path.exists() else Fault("gap", path.name, "the file is missing")
         if isinstance(stored, Fault):

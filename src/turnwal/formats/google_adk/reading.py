@@ -20,7 +20,7 @@ from turnwal.formats.format import Depth, Found
 from turnwal.formats.google_adk.rows import KNOWN, Event, events, version
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.parts import part_or_text
-from turnwal.formats.times import unix_ms
+from turnwal.formats.stamps import of_seconds
 from turnwal.formats.wording import MARK, is_ours
 from turnwal.transcript.gemini.parse import part_of
 
@@ -77,7 +77,7 @@ class _Reader:
 
     def items(self, place: str, event: Event) -> Iterator[Item]:
         """What an event says."""
-        time = unix_ms(event.get("timestamp"))
+        time = of_seconds(event.get("timestamp"))
         run = event["branch"] if isinstance(event.get("branch"), str) and event["branch"] else "main"
         self._long.update(_long_running(event))
         parts: list[Block] = []

@@ -16,7 +16,7 @@ from turnwal.formats.format import Depth, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.numbered import numbered, record
 from turnwal.formats.parts import part_or_text
-from turnwal.formats.times import unix_ms
+from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import is_ours
 from turnwal.transcript.anthropic.parse import part_of
 
@@ -96,7 +96,7 @@ class _Reader:
         yield from self._waiting()
 
     def _event(self, place: str, event: Event) -> Iterator[Item]:
-        kind, time = str(event.get("kind")), unix_ms(event.get("timestamp"))
+        kind, time = str(event.get("kind")), milliseconds(event.get("timestamp"))
         if kind == "ActionEvent":
             yield from self._action(place, event, time)
             return
