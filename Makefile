@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash races build clean
+.PHONY: demo test check format bench crash races frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -34,12 +34,28 @@ crash: $(READY)
 races: $(READY)
 	$(BIN)/python -m tests.races
 
+# Each framework in an environment of its own: what one of them needs another one forbids.
+FRAMEWORKS ?= claude_code google_adk langgraph openai_agents openhands pydantic_ai strands
+
+frameworks: $(FRAMEWORKS:%=.frameworks/%/.ready)
+	@for name in $(FRAMEWORKS); do \
+		echo "$$name:"; \
+		.frameworks/$$name/bin/python -m pytest -q -W ignore -c /dev/null --rootdir=. --confcutdir=tests/frameworks \
+			tests/frameworks/test_$$name.py || exit 1; \
+	done
+
 build: $(READY)
 	$(BIN)/python -m build
 
 clean:
 	rm -rf dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.frameworks/%/.ready: pyproject.toml
+	$(PYTHON) -m venv .frameworks/$*
+	.frameworks/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.frameworks/$*/bin/python -m pip install --quiet --editable . --group framework-$*
+	touch $@
 
 # The stamp is touched last, so that an installation that was broken off is made again.
 # pip is upgraded first: dependency groups need pip 25.1, and a new venv gets the older one that came with Python.

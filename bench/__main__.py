@@ -1,7 +1,7 @@
 """Measure the costs that the design allows, print the table and keep it in `bench/results/`.
 
 `python -m bench [NAME …]` runs all or the named parts: starting, lines, appending, sqlite, postgres, opening, fleet,
-reading, rendering. What they wrote is removed at the end, and when they are interrupted.
+reading, rendering, formats. What they wrote is removed at the end, and when they are interrupted.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.rows import Row, table
 
-PARTS = ("starting", "lines", "appending", "sqlite", "postgres", "opening", "fleet", "reading", "rendering")
+PARTS = ("starting", "lines", "appending", "sqlite", "postgres", "opening", "fleet", "reading", "rendering", "formats")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -24,6 +24,8 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "export": ("turnwal.cli.export", "export"),
     "check": ("turnwal.cli.checking", "check"),
     "import": ("turnwal.cli.importing", "importing"),
+    "doctor": ("turnwal.cli.doctor", "doctor"),
+    "repair": ("turnwal.cli.repair", "repair"),
     "copy": ("turnwal.cli.copy", "copy"),
     "migrate": ("turnwal.cli.migrate", "migrate"),
 }

@@ -32,6 +32,11 @@ def worst(codes: Collection[int]) -> int:
     return next((code for code in (DAMAGED, HELD, ERROR) if code in codes), OK)
 
 
+def worst_found(codes: Collection[int]) -> int:
+    """The same, where interrupted work is among what is looked for."""
+    return next((code for code in (DAMAGED, INTERRUPTED, HELD, ERROR) if code in codes), OK)
+
+
 def exit_code(error: TurnwalError) -> int:
     """The exit code of an error."""
     if isinstance(error, SessionHeld):

@@ -116,6 +116,10 @@ class Sessions:
         """Store lines under a new id, byte for byte; returns the head."""
         return take_in(self.store, id, lines)
 
+    def made_of(self, id: str, lines: Callable[[str, int], Iterable[bytes]]) -> Head:
+        """Store the lines that are made with a new nonce and the time now under a new id; returns the head."""
+        return take_in(self.store, id, lines(self._nonce(), self._clock()))
+
     def beside(self, store: Store) -> "Sessions":
         """The sessions of another store, with the clock and the source of ids of this one."""
         return Sessions(store, clock=self._clock, nonce=self._nonce)

@@ -1,0 +1,65 @@
+"""Examining sessions: one diagnosis for each, whatever is wrong with it."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import msgspec
+import zstandard
+
+from turnwal.core.errors import StoreFailed
+from turnwal.formats.database import DatabaseBusy
+from turnwal.formats.diagnosis import Diagnosis, Verdict
+from turnwal.formats.finding import Unread, find
+from turnwal.formats.format import Found
+from turnwal.formats.weighing import weigh
+from turnwal.formats.zstd import Bomb
+
+
+def examine(paths: Iterable[Path | str]) -> Iterator[Diagnosis]:
+    """Yield what can be said of each session at these paths and below, or at these URLs. Writes nothing."""
+    for found in find(paths):
+        yield unread(found) if isinstance(found, Unread) else diagnose(found)
+
+
+def diagnose(found: Found) -> Diagnosis:
+    """What can be said of one session; a file that cannot be read is a verdict, not an error."""
+    try:
+        with reading_errors(found):
+            return weigh(found, found.format.read(found, "calls"))
+    except StoreFailed as error:
+        verdict: Verdict = "busy" if isinstance(error.__cause__, DatabaseBusy) else "unreadable"
+        return Diagnosis(
+            found.where,
+            found.format.name,
+            verdict,
+            session=found.session,
+            on_resume="unknown",
+            problem=error.message,
+        )
+
+
+@contextmanager
+def reading_errors(found: Found) -> Iterator[None]:
+    """A block in which whatever may go wrong while a session is read is `StoreFailed`, with the reason."""
+    try:
+        yield
+    except DatabaseBusy as error:
+        raise _failed(found, str(error)) from error
+    except OSError as error:
+        raise _failed(found, error.strerror or str(error)) from error
+    except (apsw.Error, msgspec.MsgspecError, zstandard.ZstdError, Bomb) as error:
+        raise _failed(found, f"{type(error).__name__}: {error}") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+        # a record that is shaped like none that is known; other sessions go on
+        raise _failed(found, f"a record of an unknown shape ({type(error).__name__}: {error})") from error
+
+
+def unread(found: Unread) -> Diagnosis:
+    """What can be said of a path that could not be looked at."""
+    return Diagnosis(found.where, None, found.verdict, on_resume="unknown", problem=found.problem)
+
+
+def _failed(found: Found, message: str) -> StoreFailed:
+    return StoreFailed(message, action="read", subject=found.name, hint="`turnwal doctor` says what can be read")

@@ -1,0 +1,76 @@
+"""Writing repaired copies: a new file, whole or not there, never the one that was read."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from turnwal.core.errors import Refused
+
+
+@contextmanager
+def fresh(out: Path) -> Iterator[BinaryIO]:
+    """A new file to write a copy to, for its owner's eyes only; durable when the block ends, gone when it fails.
+
+    Raises `Refused` where something is there already, and `OSError`.
+    """
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise _taken(out) from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(out.absolute().parent)
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+
+
+def write_lines(out: Path, lines: Iterable[bytes]) -> None:
+    """Write lines, given without their newline, as a new file; see `fresh`."""
+    with fresh(out) as file:
+        for line in lines:
+            file.write(line + b"\n")
+
+
+@contextmanager
+def fresh_directory(out: Path) -> Iterator[Path]:
+    """A new directory to write a copy into: under a name of its own until the block ends, gone when it fails.
+
+    Raises `Refused` where something is there already, and `OSError`.
+    """
+    if out.exists() or out.is_symlink():
+        raise _taken(out)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.absolute().parent) as directory:
+        copy = Path(directory, out.name)
+        copy.mkdir(mode=0o700)
+        yield copy
+        for path in sorted(copy.rglob("*")):
+            if path.is_file():
+                _sync(path)
+        try:
+            copy.rename(out)
+        except OSError as error:
+            if out.exists():
+                raise _taken(out) from error
+            raise
+    _sync(out.absolute().parent)
+
+
+def _taken(out: Path) -> Refused:
+    return Refused(
+        "something is there already", action="repair", subject=str(out), hint="name one that is not there yet"
+    )
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

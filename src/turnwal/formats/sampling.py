@@ -1,0 +1,132 @@
+"""Looking at as much of a path as is needed to know its format by content."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from turnwal.formats import zstd, zstd_frames
+from turnwal.formats.database import MAGIC, reading
+from turnwal.formats.format import Sample
+from turnwal.formats.lenient import value_of
+from turnwal.formats.lines import LINE_MAX
+
+HEAD: Final = 256 * 1024
+"""Bytes of a file that are looked at."""
+_RECORDS: Final = 24
+"""Values of a file that are looked at."""
+_NAMES: Final = 1_000
+"""Entries of a directory that are looked at."""
+_WHOLE_MAX: Final = 32 * 1024 * 1024
+_CHUNK: Final = 1 << 20
+
+_python = json.JSONDecoder()
+
+
+def sample(path: Path) -> Sample | None:
+    """What a path begins with, or None where it holds nothing that a session could be in.
+
+    Raises `OSError`, and `DatabaseBusy` for a database that its tool holds.
+    """
+    if path.is_dir():
+        with os.scandir(path) as entries:
+            names = frozenset(entry.name for entry in itertools.islice(entries, _NAMES))
+        return Sample(path, "directory", names=names)
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if head.startswith(MAGIC):
+        return _database(path)
+    return (
+        Sample(path, "zstd", _objects(zstd_frames.head(path, HEAD)))
+        if head.startswith(zstd.MAGIC)
+        else _text(path, head)
+    )
+
+
+def _text(path: Path, head: bytes) -> Sample | None:
+    begins = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\0")[:1]
+    if begins == b"[":
+        elements = _elements(head)
+        if elements:
+            return Sample(path, "json", elements, array=True)
+    first, feed, _ = head.partition(b"\n")
+    if begins == b"{" and not _objects(first):
+        # a value over several lines may have a line that is an object too
+        whole = _whole(path)
+        if whole:
+            return Sample(path, "json", whole)
+    objects = _objects(head)
+    if not objects and begins == b"{" and not feed and len(head) == HEAD:
+        objects = _objects(_behind_first_line(path))
+    return Sample(path, "lines", objects) if objects else None
+
+
+def _behind_first_line(path: Path) -> bytes:
+    """What stands behind a first line that is longer than what is looked at."""
+    with path.open("rb") as file:
+        read = 0
+        while read < LINE_MAX and (more := file.readline(_CHUNK)):
+            read += len(more)
+            if more.endswith(b"\n"):
+                return file.read(HEAD)
+    return b""
+
+
+def _database(path: Path) -> Sample | None:
+    tables: dict[str, frozenset[str]] = {}
+    try:
+        with reading(path) as connection:
+            for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+                columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+                tables[str(table)] = frozenset(str(name) for (name,) in columns)
+    except apsw.Error:
+        return None
+    return Sample(path, "sqlite", tables=tables)
+
+
+def _objects(head: bytes) -> tuple[Any, ...]:
+    """The objects that stand on lines of their own; broken lines are stepped over, a cut last one too."""
+    found: list[Any] = []
+    for line in head.split(b"\n"):
+        if len(found) == _RECORDS:
+            break
+        try:
+            value = value_of(line.strip(b"\0 \t\r"))
+        except msgspec.MsgspecError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return tuple(found)
+
+
+def _elements(head: bytes) -> tuple[Any, ...]:
+    """The first elements of an array."""
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0")
+    found: list[Any] = []
+    at = 1
+    while len(found) < _RECORDS:
+        while at < len(text) and text[at] in ", \t\r\n":
+            at += 1
+        try:
+            value, at = _python.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        found.append(value)
+    return tuple(found)
+
+
+def _whole(path: Path) -> tuple[Any, ...]:
+    """The one object that a file is."""
+    if path.stat().st_size > _WHOLE_MAX:
+        return ()
+    try:
+        value = value_of(path.read_bytes())
+    except msgspec.MsgspecError:
+        return ()
+    return (value,) if isinstance(value, dict) else ()

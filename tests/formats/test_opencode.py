@@ -1,0 +1,204 @@
+"""opencode: parts that are overwritten in place, in its database, its older tree of files, and its exports."""
+
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.databases import database
+from tests.formats.seen import diagnosis_of, imported, open_ids, repaired
+from turnwal.core.recovery import plan
+from turnwal.transcript.check import check
+from turnwal.transcript.render import render
+
+Part = dict[str, Any]
+Message = tuple[str, list[Part]]
+
+SCHEMA = """
+create table session (id text primary key, project_id text not null, parent_id text, slug text not null,
+    directory text not null, title text not null, version text not null, time_created integer, time_updated integer);
+create table message (id text primary key, session_id text not null, time_created integer, data text not null);
+create table part (id text primary key, message_id text not null, session_id text not null, time_created integer,
+    data text not null);
+"""
+
+
+def tool(id: str, status: str, **state: Any) -> Part:
+    return {
+        "type": "tool",
+        "callID": id,
+        "tool": "bash",
+        "state": {"status": status, "input": {"command": "make"}, **state},
+    }
+
+
+def done(id: str) -> Part:
+    return tool(id, "completed", output="done", title="make", metadata={}, time={"start": 1, "end": 2})
+
+
+def text(words: str) -> Part:
+    return {"type": "text", "text": words}
+
+
+USER: Message = ("user", [text("go")])
+HEALTHY: list[Message] = [
+    USER,
+    ("assistant", [{"type": "step-start"}, text("ok"), done("c1"), {"type": "step-finish", "reason": "tool-calls"}]),
+    ("assistant", [done("c2"), done("c3")]),
+    ("assistant", [text("finished")]),
+]
+
+
+def info_of(number: int, role: str) -> Part:
+    return {"role": role, "time": {"created": 1767225600000 + number}, "modelID": "m", "providerID": "p"}
+
+
+def stored(path: Path, messages: list[Message]) -> Path:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("insert into session values ('ses_1', 'p', null, 's', '/w', 't', '1.2.3', 1, 2)")
+        for number, (role, parts) in enumerate(messages):
+            id = f"msg_{number}"
+            connection.execute("insert into message values (?, 'ses_1', 1, ?)", (id, json.dumps(info_of(number, role))))
+            for at, part in enumerate(parts):
+                values = (f"prt_{number}_{at:03}", id, json.dumps(part))
+                connection.execute("insert into part values (?, ?, 'ses_1', 1, ?)", values)
+
+    return database(path, SCHEMA, fill)
+
+
+def treed(path: Path, messages: list[Message]) -> Path:
+    def write(file: Path, value: Part) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(value))
+
+    write(path / "session" / "p" / "ses_1.json", {"id": "ses_1", "version": "0.9", "projectID": "p"})
+    (path / "part").mkdir(exist_ok=True)
+    (path / "message").mkdir(exist_ok=True)
+    for number, (role, parts) in enumerate(messages):
+        id = f"msg_{number}"
+        write(path / "message" / "ses_1" / f"{id}.json", {"id": id, "sessionID": "ses_1", **info_of(number, role)})
+        for at, part in enumerate(parts):
+            write(path / "part" / id / f"prt_{at:03}.json", {"id": f"prt_{at:03}", "messageID": id, **part})
+    return path
+
+
+def exported(path: Path, messages: list[Message]) -> Path:
+    told: list[Part] = [
+        {
+            "info": {"id": f"msg_{number}", **info_of(number, role)},
+            "parts": [{"id": f"prt_{number}_{at:03}", **part} for at, part in enumerate(parts)],
+        }
+        for number, (role, parts) in enumerate(messages)
+    ]
+    path.write_text(json.dumps({"info": {"id": "ses_1", "version": "1.2.3"}, "messages": told}))
+    return path
+
+
+stores = pytest.mark.parametrize("store", [stored, treed, exported])
+
+
+@stores
+def test_a_healthy_session_gets_no_alarm(tmp_path: Path, store: Any) -> None:
+    seen = diagnosis_of(store(tmp_path / "x", HEALTHY))
+    assert (seen.format, seen.verdict, seen.session) == ("opencode", "clean", "ses_1")
+    assert (seen.calls, seen.answered, seen.open, seen.damage, dict(seen.unknown)) == (3, 3, (), (), {})
+
+
+@stores
+def test_a_state_that_never_ended_says_how_far_the_call_came(tmp_path: Path, store: Any) -> None:
+    parts = [done("c1"), tool("c2", "running", time={"start": 1}), tool("c3", "pending", raw="")]
+    seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", parts)]))
+    assert (seen.verdict, seen.answered) == ("interrupted", 1)
+    assert [(call.id, call.evidence, call.risk) for call in seen.open] == [
+        ("c2", "dispatched", "tool_outcome_unknown"),
+        ("c3", "requested", "tool_outcome_unknown"),
+    ]
+    assert any("running" in each for each in seen.open[0].because)
+
+
+@stores
+@pytest.mark.parametrize("error", ["Tool execution aborted", "Tool execution was interrupted"])
+def test_f13_what_a_later_clean_up_wrote_is_no_outcome(tmp_path: Path, store: Any, error: str) -> None:
+    seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", [tool("c1", "error", error=error)])]))
+    assert [(call.id, call.evidence, call.risk) for call in seen.open] == [
+        ("c1", "answered_synthetic", "tool_outcome_unknown")
+    ]
+    failed = diagnosis_of(store(tmp_path / "y", [USER, ("assistant", [tool("c1", "error", error="exit code 2")])]))
+    assert failed.verdict == "clean"
+
+
+@stores
+def test_a_later_patch_shows_that_a_write_that_never_ended_had_its_effect(tmp_path: Path, store: Any) -> None:
+    write = tool("c1", "running", time={"start": 1})
+    write["state"]["input"] = {"filePath": "/w/a.txt"}
+    patch = {"type": "patch", "hash": "h", "files": ["/w/a.txt"]}
+    seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", [write]), ("assistant", [patch])]))
+    assert any("/w/a.txt" in each for each in seen.open[0].because)
+
+
+@stores
+def test_the_copy_is_an_export_in_which_every_call_has_ended(tmp_path: Path, store: Any) -> None:
+    parts = [
+        done("c1"),
+        tool("c2", "running"),
+        tool("c3", "pending"),
+        tool("c4", "error", error="Tool execution aborted"),
+    ]
+    path = store(tmp_path / "x", [USER, ("assistant", parts), ("user", [text("and now?")])])
+    out = repaired(path, tmp_path / "out.json")
+    seen = diagnosis_of(out)
+    assert (seen.format, seen.verdict, seen.calls, seen.answered) == ("opencode", "clean", 4, 4)
+    states = [part["state"] for part in json.loads(out.read_text())["messages"][1]["parts"]]
+    assert [state["status"] for state in states] == ["completed", "error", "error", "error"]
+    assert all("may have run" in state["error"] for state in states[1:])
+    again = repaired(out, tmp_path / "again.json")
+    assert again.read_bytes() == out.read_bytes()
+    assert replace(diagnosis_of(again), path=str(out)) == seen
+
+
+@stores
+def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Path, store: Any) -> None:
+    parts = [done("c1"), tool("c2", "running"), tool("c3", "error", error="Tool execution aborted")]
+    path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", parts)])
+    log = imported(path)
+    assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path)) == ["c2", "c3"]
+    messages = render(log, "anthropic").messages
+    assert check("anthropic", messages) == []
+    assert "aborted" not in json.dumps(messages)
+
+
+@stores
+@pytest.mark.parametrize("end", range(1, len(HEALTHY) + 1))
+def test_a_session_that_ends_between_two_messages_is_clean(tmp_path: Path, store: Any, end: int) -> None:
+    assert diagnosis_of(store(tmp_path / "x", HEALTHY[:end])).verdict == "clean"
+
+
+@stores
+def test_parts_and_states_of_unknown_types_are_counted_and_named(tmp_path: Path, store: Any) -> None:
+    parts = [{"type": "hologram"}, tool("c1", "dreaming")]
+    seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", parts)]))
+    assert dict(seen.unknown) == {"hologram": 1, "tool state dreaming": 1}
+    assert open_ids(seen) == ["c1"]
+
+
+def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    path = treed(tmp_path / "x", HEALTHY)
+    file = path / "part" / "msg_2" / "prt_001.json"
+    whole = file.read_bytes()
+    for end in range(len(whole)):
+        file.write_bytes(whole[:end])
+        seen = diagnosis_of(path)
+        assert ([fault.kind for fault in seen.damage], seen.answered) == (["torn"], 2)
+
+
+def test_a_row_that_is_no_json_is_named(tmp_path: Path) -> None:
+    path = stored(tmp_path / "x", HEALTHY)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("update part set data = '{\"type' where id = 'prt_2_001'")
+    connection.close()
+    seen = diagnosis_of(path)
+    assert ([fault.place for fault in seen.damage], seen.answered) == (["part prt_2_001"], 2)

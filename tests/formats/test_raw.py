@@ -1,0 +1,228 @@
+"""Bare arrays of messages: what doctor says of them, and what a repaired copy holds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.seen import diagnosis_of, open_ids, untouched
+from turnwal.core.log import Log
+from turnwal.core.recovery import plan
+from turnwal.formats.doctor import diagnose
+from turnwal.formats.finding import find
+from turnwal.formats.format import Found
+from turnwal.formats.importing import lines_of
+from turnwal.formats.registry import format_of
+from turnwal.transcript.check import check
+from turnwal.transcript.render import render
+
+Message = dict[str, Any]
+
+
+def anthropic(*steps: list[tuple[str, bool]]) -> list[Message]:
+    made: list[Message] = [{"role": "user", "content": "go"}]
+    for step in steps:
+        made.append(
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": id, "name": "pay", "input": {}} for id, _ in step],
+            }
+        )
+        results = [{"type": "tool_result", "tool_use_id": id, "content": "paid"} for id, done in step if done]
+        made += [{"role": "user", "content": results}] if results else []
+    return made
+
+
+def openai_chat(*steps: list[tuple[str, bool]]) -> list[Message]:
+    made: list[Message] = [{"role": "user", "content": "go"}]
+    for step in steps:
+        calls = [{"id": id, "type": "function", "function": {"name": "pay", "arguments": "{}"}} for id, _ in step]
+        made.append({"role": "assistant", "content": None, "tool_calls": calls})
+        made += [{"role": "tool", "tool_call_id": id, "content": "paid"} for id, done in step if done]
+    return made
+
+
+def openai_responses(*steps: list[tuple[str, bool]]) -> list[Message]:
+    made: list[Message] = [{"role": "user", "content": "go"}]
+    for number, step in enumerate(steps):
+        made.append({"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "abc"})
+        made += [{"type": "function_call", "call_id": id, "name": "pay", "arguments": "{}"} for id, _ in step]
+        made += [{"type": "function_call_output", "call_id": id, "output": "paid"} for id, done in step if done]
+    return made
+
+
+def gemini(*steps: list[tuple[str, bool]]) -> list[Message]:
+    made: list[Message] = [{"role": "user", "parts": [{"text": "go"}]}]
+    for step in steps:
+        made.append(
+            {"role": "model", "parts": [{"functionCall": {"id": id, "name": "pay", "args": {}}} for id, _ in step]}
+        )
+        responses = [
+            {"functionResponse": {"id": id, "name": "pay", "response": {"output": "paid"}}} for id, done in step if done
+        ]
+        made += [{"role": "user", "parts": responses}] if responses else []
+    return made
+
+
+ARRAYS = {
+    "anthropic": (anthropic, "messages", "anthropic"),
+    "openai_chat": (openai_chat, "messages", "openai-chat"),
+    "openai_responses": (openai_responses, "input", "openai-responses"),
+    "gemini": (gemini, "contents", "gemini"),
+}
+arrays = pytest.mark.parametrize("name", sorted(ARRAYS))
+KILLED = ([("a", True)], [("b", True), ("c", False), ("d", False)])
+
+
+def written(path: Path, messages: list[Message], field: str | None = None) -> Path:
+    path.write_text(json.dumps(messages if field is None else {"model": "m", field: messages}))
+    return path
+
+
+def repaired(path: Path, out: Path) -> list[Message]:
+    (found,) = find([path])
+    assert isinstance(found, Found)
+    assert found.format.repair is not None
+    with untouched(path):
+        found.format.repair(found, diagnose(found), out)
+    value = json.loads(out.read_text())
+    return list(value if isinstance(value, list) else value[ARRAYS[found.format.name][1]])
+
+
+@arrays
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_healthy_array_gets_no_alarm(tmp_path: Path, name: str, whole: bool) -> None:
+    make, field, _ = ARRAYS[name]
+    seen = diagnosis_of(
+        written(tmp_path / "x", make([("a", True)], [("b", True), ("c", True)]), field if whole else None)
+    )
+    assert (seen.format, seen.verdict, seen.calls, seen.answered) == (name, "clean", 3, 3)
+    assert (seen.open, seen.damage, seen.on_resume) == ((), (), "continues")
+
+
+@arrays
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_call_whose_sibling_finished_is_named_and_may_have_run(tmp_path: Path, name: str, whole: bool) -> None:
+    make, field, _ = ARRAYS[name]
+    seen = diagnosis_of(written(tmp_path / "x", make(*KILLED), field if whole else None))
+    assert (seen.format, seen.verdict, seen.calls, seen.answered, seen.on_resume) == (
+        name,
+        "interrupted",
+        4,
+        2,
+        "refused",
+    )
+    assert open_ids(seen) == ["c", "d"]
+    for call in seen.open:
+        assert (call.name, call.evidence, call.risk, call.arguments) == (
+            "pay",
+            "requested",
+            "tool_outcome_unknown",
+            "{}",
+        )
+        assert any("asked for" in each for each in call.because)
+
+
+@arrays
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_repaired_array_is_valid_and_a_second_repair_changes_nothing(tmp_path: Path, name: str, whole: bool) -> None:
+    make, field, target = ARRAYS[name]
+    path = written(tmp_path / "x", make(*KILLED), field if whole else None)
+    messages = repaired(path, tmp_path / "once")
+    assert check(target, messages) == []
+    seen = diagnosis_of(tmp_path / "once")
+    assert (seen.verdict, seen.open, seen.answered) == ("clean", (), 4)
+    repaired(tmp_path / "once", tmp_path / "twice")
+    assert (tmp_path / "once").read_bytes() == (tmp_path / "twice").read_bytes()
+
+
+@arrays
+def test_a_healthy_array_is_repaired_to_its_own_bytes(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path / "x", ARRAYS[name][0]([("a", True)]))
+    repaired(path, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == path.read_bytes()
+
+
+@arrays
+def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Path, name: str) -> None:
+    make, _, target = ARRAYS[name]
+    path = written(tmp_path / "x", make(*KILLED))
+    (found,) = find([path])
+    assert isinstance(found, Found)
+    lines = list(lines_of(found, "s", nonce="0" * 32, time=1, writer={"name": "test"}))
+    assert lines == list(lines_of(found, "s", nonce="0" * 32, time=1, writer={"name": "test"}))
+    log = Log.read(lines)
+    assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path))
+    rendered = render(log, target)
+    assert check(target, rendered.messages) == []
+    healthy = written(tmp_path / "y", make([("a", True)], [("b", True), ("c", True)]))
+    (found,) = find([healthy])
+    assert isinstance(found, Found)
+    assert not plan(Log.read(lines_of(found, "s", nonce="0" * 32, time=1, writer={})))
+
+
+@arrays
+def test_cut_after_every_message_it_names_the_calls_that_were_open_there(tmp_path: Path, name: str) -> None:
+    make, _, _ = ARRAYS[name]
+    steps = [[("a", True)], [("b", True), ("c", True)], [("d", True)]]
+    messages = make(*steps)
+    for end in range(2, len(messages) + 1):
+        kept = messages[:end]
+        text = json.dumps(kept)
+        asked = [id for step in steps for id, _ in step if f'"{id}"' in text]
+        answered = [id for id in asked if text.count(f'"{id}"') == 2]
+        seen = diagnosis_of(written(tmp_path / "x", kept))
+        if seen.format == name:
+            assert open_ids(seen) == [id for id in asked if id not in answered]
+        else:  # with no call in it yet, an array of plain messages may be of more than one kind
+            assert not asked
+
+
+@arrays
+def test_cut_at_any_byte_of_its_last_message_it_is_torn_and_the_rest_is_read(tmp_path: Path, name: str) -> None:
+    make, _, _ = ARRAYS[name]
+    messages = make([("a", True)], [("b", False)])
+    whole, before = json.dumps(messages), json.dumps(messages[:-1])
+    if name == "openai_responses":
+        before = json.dumps(messages[:-2])
+    for end in range(len(before), len(whole)):
+        path = tmp_path / "x"
+        path.write_text(whole[:end])
+        seen = diagnosis_of(path)
+        assert seen.format == name
+        assert [fault.kind for fault in seen.damage] == ["torn"]
+        assert set(open_ids(seen)) <= {"b"}
+        assert repaired(path, tmp_path / f"out{end}")[: len(messages) - 2] == messages[: len(messages) - 2]
+
+
+@arrays
+def test_f08_equal_ids_are_calls_of_their_own(tmp_path: Path, name: str) -> None:
+    make, _, _ = ARRAYS[name]
+    seen = diagnosis_of(written(tmp_path / "x", make([("a", True)], [("a", True)], [("a", False)])))
+    assert (seen.calls, seen.answered, open_ids(seen)) == (3, 2, ["a"])
+
+
+@arrays
+def test_a_result_without_its_call_is_named(tmp_path: Path, name: str) -> None:
+    messages = ARRAYS[name][0]([("a", True)], [("b", True)])
+    del messages[1 if name != "openai_responses" else slice(1, 3)]
+    seen = diagnosis_of(written(tmp_path / "x", messages))
+    assert [fault.kind for fault in seen.damage] == ["orphan_result"]
+
+
+@arrays
+@pytest.mark.parametrize("odd", [1, None, "text", [], {"role": 1}, {"role": "user", "content": 7, "parts": 7}])
+def test_an_odd_message_is_named_and_the_others_are_read(tmp_path: Path, name: str, odd: Any) -> None:
+    # far enough behind the beginning, by which a file is known
+    messages = ARRAYS[name][0](*[[(f"c{number}", True)] for number in range(24)], [("open", False)])
+    messages.insert(len(messages) - 2, odd)
+    seen = diagnosis_of(written(tmp_path / "x", messages))
+    assert (seen.format, open_ids(seen)) == (name, ["open"])
+
+
+def test_formats_say_what_they_are() -> None:
+    for name in ARRAYS:
+        known = format_of(name)
+        assert (known.name, known.on_resume) == (name, "refused")
+        assert known.resume_text.endswith(".")
