@@ -281,7 +281,8 @@ class FirstPieceOnly(Saboteur):
     def put(self, session: str, lines: Iterable[bytes]) -> Head:
         head = super().put(session, lines)
         shelf = self._shelf(session, "put")
-        del shelf.lines[10_000:], shelf.offsets[10_000:]
+        kept = shelf.lines[:10_000]
+        shelf.state = (len(kept), sum(len(line) + 1 for line in kept), shelf.head)
         return head
 
 
