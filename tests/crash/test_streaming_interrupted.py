@@ -75,7 +75,7 @@ def test_an_interrupt_at_any_line_leaves_one_message_or_none(monkeypatch: pytest
             texts = [part["content"] for event in asking for part in event.data["parts"] if part["type"] == "text"]
             assert TEXT.startswith("".join(texts)), interruption.where
             made = session.render("anthropic", partial=True)
-            assert turnwal.check("anthropic", made.messages) == [], interruption.where
+            assert not made.messages or turnwal.check("anthropic", made.messages) == [], interruption.where
             assert made == turnwal.render(stored(sessions), "anthropic", partial=True), interruption.where
         assert not turnwal.plan(stored(sessions)), interruption.where
         assert verify(sessions.store, "s").intact, interruption.where
