@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import count
@@ -37,7 +37,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.limits import READ_BYTES
 from turnwal.core.log import Log
-from turnwal.store import postgres
+from turnwal.store import postgres, postgres_link
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
 from turnwal.store.postgres_append import append_together, insert_whole
@@ -378,12 +378,13 @@ def test_what_is_locked_when_it_is_given_up_costs_nobody_the_lease(url: str) -> 
 class Interrupt:
     """A profile function that raises what Ctrl-C would at one of the instants inside this store and its lease."""
 
-    def __init__(self, instant: int) -> None:
+    def __init__(self, instant: int, files: Container[str] = ("postgres.py", "lease.py")) -> None:
         self.left = instant
+        self.files = files
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> None:
         del arg
-        if event in ("call", "c_return") and Path(frame.f_code.co_filename).name in ("postgres.py", "lease.py"):
+        if event in ("call", "c_return") and Path(frame.f_code.co_filename).name in self.files:
             self.left -= 1
             if self.left < 0:
                 sys.setprofile(None)
@@ -881,6 +882,35 @@ def test_a_group_whose_connection_is_cut_is_told_so_and_nothing_is_printed(
             for writer in writers:
                 writer.claim.release()
     assert caplog.records == []
+
+
+def test_an_interrupt_anywhere_in_what_is_sent_together_is_what_comes_out(store: PostgresStore) -> None:
+    def together() -> None:
+        with link.one_trip():
+            sent = [link.execute("SELECT %s::bigint", (number,)) for number in range(2)]
+        assert [cursor.fetchone() for cursor in sent] == [(0,), (1,)]
+
+    files = {Path(postgres_link.__file__).name, *(path.name for path in Path(psycopg.__file__).parent.glob("*.py"))}
+    for instant in count():
+        with closing(store._links.connect()) as link:
+            if not Interrupt(instant, files).strikes(together):
+                break
+    assert instant > 150
+
+
+def test_what_fails_where_an_interrupt_is_dealt_with_is_told_as_ever(store: PostgresStore) -> None:
+    def fail() -> None:
+        with link.one_trip():
+            link.execute("SELECT 1/0")
+
+    with closing(store._links.connect()) as link:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                fail()
+        else:
+            pytest.fail("nothing was raised")
 
 
 def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: PostgresStore) -> None:

@@ -11,6 +11,7 @@ Does not: share a connection with a forked child, or say anything twice by itsel
 import os
 import re
 import select
+import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -98,20 +99,21 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
     @contextmanager
     def one_trip(self) -> Iterator[None]:
-        """Send what is executed in the block together; raises what failed first.
+        """Send what is executed in the block together; raises what failed first, an interrupt before anything else.
 
-        The driver would print what else it cannot end then.
+        The driver would print what else it cannot end then. What it fails with behind an interrupt it raises instead.
         """
         failed: BaseException | None = None
+        # who appends where an interrupt is dealt with is not interrupted again
+        outside = sys.exc_info()[1]
         try:
             with self.pipeline():
                 try:
                     yield
                 except BaseException as error:  # noqa: BLE001 - raised again behind the pipeline
                     failed = error
-        except psycopg.Error:
-            if failed is None:
-                raise
+        except Exception as error:  # noqa: BLE001 - as above
+            failed = _interrupt_behind(error, outside) or failed or error
         if failed is not None:
             raise failed
 
@@ -153,8 +155,14 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
         bounded = self._bounded(gen, time.monotonic() + self.patience)
-        # older ones have no such parameter, and never pass it
-        return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+        try:
+            # older ones have no such parameter, and never pass it
+            return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+        except BaseException:
+            # what an interrupt left waiting ends here: the collector would print how it fails
+            with suppress(psycopg.Error, RuntimeError):
+                gen.close()
+            raise
 
     def _bounded(self, gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
         try:
@@ -314,6 +322,16 @@ def subject_of(dsn: str) -> str:
     user = f"{parts['user']}@" if parts.get("user") else ""
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{user}{host}{port}/{parts.get('dbname') or ''}"
+
+
+def _interrupt_behind(error: BaseException, outside: BaseException | None) -> BaseException | None:
+    """The interrupt that was being raised when an error came instead, if there was one inside of `outside`."""
+    found: BaseException | None = error
+    while found is not None and found is not outside:
+        if isinstance(found, KeyboardInterrupt | SystemExit):
+            return found
+        found = found.__context__
+    return None
 
 
 def durability_of(link: Link) -> str:
