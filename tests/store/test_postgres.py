@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import psycopg
@@ -925,6 +925,62 @@ def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: Po
         writer.write()
 
     assert seqs(store) == list(range(13))
+
+
+# --- connections
+
+
+def assert_all_to_be_had(store: PostgresStore) -> None:
+    """Eight at once, and no ninth."""
+    with ExitStack() as busy:
+        for _ in range(8):
+            busy.enter_context(store._links.take("be busy"))
+        assert store._links._free.empty()
+
+
+LINK: Final = (Path(postgres_link.__file__).name,)
+
+
+@pytest.mark.filterwarnings("ignore:.*deleted while still open:ResourceWarning")
+def test_an_interrupt_anywhere_takes_no_connection_away_for_good(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store:
+        store.probe("s")
+        for instant in count():
+            if not Interrupt(instant, LINK).strikes(partial(store.probe, "s")):
+                break
+            assert_all_to_be_had(store)
+        assert instant > 15
+
+
+def test_who_waits_gets_the_connection_that_is_lost_meanwhile(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store, ExitStack() as busy:
+
+        def look() -> None:
+            store.probe("s")
+
+        for _ in range(7):
+            busy.enter_context(store._links.take("be busy"))
+        lost = store._links.lend("be interrupted")
+        waiting, failures = in_background(look)
+        time.sleep(0.2)
+        assert waiting.is_alive()
+        lost.close()
+        del lost
+        waiting.join(20)
+
+        assert failures == []
+
+
+def test_an_interrupt_anywhere_where_a_forked_child_begins_takes_no_connection_away(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store:
+        store.probe("s")
+        for instant in range(30):
+
+            def child(instant: int = instant) -> None:
+                assert Interrupt(instant, LINK).strikes(partial(store.probe, "s"))
+                assert_all_to_be_had(store)
+
+            assert in_child(child) == 0, instant
 
 
 # --- reading

@@ -4,6 +4,7 @@ Promises:
 - No wait is longer than the patience that was given, also where the server or the network says nothing at all.
 - A connection on which something failed is closed and not used again; one that the server closed while it lay idle is
   noticed before anything is sent on it.
+- An interrupt, wherever it comes, takes no connection away from a store for good.
 
 Does not: share a connection with a forked child, or say anything twice by itself.
 """
@@ -12,7 +13,9 @@ import os
 import re
 import select
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -35,6 +38,8 @@ _SERVERS_SHARE: Final = 0.7
 whoever shares the transaction fails with the one that had to wait."""
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
+_RECOUNT_S: Final = 1.0
+"""How long whoever waits for one believes that those who have them give them back."""
 
 _kept_from_parent: Final[list[object]] = []
 """Connections that a forked child inherited: closing them would end the parent's."""
@@ -57,11 +62,22 @@ class Prepared(NamedTuple):
         return cls(name.encode(), text.encode(), oids, (pq.Format.BINARY,) * len(oids))
 
 
+class Place:
+    """The right to have one of the connections of a store.
+
+    Whoever is interrupted on the way with it drops it, and that it is gone shows that nobody has it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 class Link(psycopg.Connection[tuple[Any, ...]]):
     """A connection on which no wait is longer than its patience, and that keeps the notices of the server."""
 
     patience: float = 10.0
     notices: list[str]
+    place: Place | None = None
+    """What it is lent under."""
 
     def prepare_to_work(self, patience: float) -> None:
         """Begin to be patient, and to keep notices; once, after the connection is made."""
@@ -234,29 +250,30 @@ class Links:
             _kept_from_parent.append(self._idle)
             self._begin()
         try:
-            self._free.get(timeout=self._patience)
+            place = self._free.get_nowait()
         except Empty:
-            raise StoreFailed(
-                f"all {_LINKS_MAX} connections were busy for {self._patience:g} seconds",
-                action=action,
-                subject=self.subject,
-                hint="the server is slow, or too many threads use one store",
-            ) from None
+            place = self._wait_for_place(action)
         try:
-            return self._from_idle() or self.connect()
+            link = self._from_idle() or self.connect()
         except BaseException:
-            self._free.put(None)
+            # the error keeps this frame, and the place with it
+            self._free.put(place)
             raise
+        link.place = place
+        return link
 
     def give_back(self, link: Link, *, failed: bool) -> None:
         """Have others use a connection that was lent; it is closed where something failed, or was left undone."""
+        # before others have it, under a place of their own
+        place, link.place = link.place, None
         try:
             if failed or link.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 link.close()
             else:
                 self._idle.append(link)
         finally:
-            self._free.put(None)
+            if place is not None:
+                self._free.put(place)
 
     def close(self) -> None:
         """Close what lies idle."""
@@ -265,11 +282,40 @@ class Links:
                 self._idle.pop().close()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
+        places = [Place() for _ in range(_LINKS_MAX)]
+        free: SimpleQueue[Place] = SimpleQueue()
+        for place in places:
+            free.put(place)
         self._idle: list[Link] = []
-        self._free: SimpleQueue[None] = SimpleQueue()
-        for _ in range(_LINKS_MAX):
-            self._free.put(None)
+        self._free = free
+        self._places = [weakref.ref(place) for place in places]
+        self._mutex = threading.Lock()
+        # last: what is interrupted before is begun again
+        self._pid = os.getpid()
+
+    def _wait_for_place(self, action: str) -> Place:
+        """A place that somebody gave back, or lost. Raises `StoreFailed`."""
+        deadline = time.monotonic() + self._patience
+        while (left := deadline - time.monotonic()) > 0:
+            self._recount()
+            with suppress(Empty):
+                return self._free.get(timeout=min(left, _RECOUNT_S))
+        raise StoreFailed(
+            f"all {_LINKS_MAX} connections were busy for {self._patience:g} seconds",
+            action=action,
+            subject=self.subject,
+            hint="the server is slow, or too many threads use one store",
+        )
+
+    def _recount(self) -> None:
+        """Replace the places that are gone."""
+        with self._mutex:
+            for index, known in enumerate(self._places):
+                if known() is None:
+                    place = Place()
+                    # known before others can have it: what is interrupted in between is gone again
+                    self._places[index] = weakref.ref(place)
+                    self._free.put(place)
 
     def _from_idle(self) -> Link | None:
         while self._idle:
