@@ -983,6 +983,20 @@ def test_an_interrupt_anywhere_where_a_forked_child_begins_takes_no_connection_a
             assert in_child(child) == 0, instant
 
 
+def test_a_connection_that_is_lent_when_the_store_is_closed_is_closed_when_it_comes_back(url: str) -> None:
+    store = PostgresStore(url)
+    with store._links.take("be busy") as lent:
+        store.close()
+        lent.execute("SELECT 1")
+    assert lent.closed
+    with store._links.take("go on") as again:
+        pass
+    assert store._links._idle == [again]
+    store.close()
+
+    assert again.closed
+
+
 # --- reading
 
 

@@ -78,6 +78,8 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     notices: list[str]
     place: Place | None = None
     """What it is lent under."""
+    closings: int = 0
+    """How often the store had been closed when it was lent."""
 
     def prepare_to_work(self, patience: float) -> None:
         """Begin to be patient, and to keep notices; once, after the connection is made."""
@@ -210,6 +212,7 @@ class Links:
         self.subject = subject_of(dsn)
         self._dsn = dsn
         self._patience = patience
+        self._closings = 0
         self._begin()
 
     def connect(self) -> Link:
@@ -246,6 +249,7 @@ class Links:
 
     def lend(self, action: str) -> Link:
         """Return a connection that nobody else uses until it is given back. Raises `StoreFailed`."""
+        closings = self._closings
         if self._pid != os.getpid():
             _kept_from_parent.append(self._idle)
             self._begin()
@@ -259,27 +263,33 @@ class Links:
             # the error keeps this frame, and the place with it
             self._free.put(place)
             raise
-        link.place = place
+        link.place, link.closings = place, closings
         return link
 
     def give_back(self, link: Link, *, failed: bool) -> None:
-        """Have others use a connection that was lent; it is closed where something failed, or was left undone."""
+        """Have others use a connection that was lent.
+
+        It is closed where something failed or was left undone, and where the store was closed in the meantime.
+        """
         # before others have it, under a place of their own
-        place, link.place = link.place, None
+        place, link.place, closings = link.place, None, link.closings
         try:
             if failed or link.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 link.close()
             else:
                 self._idle.append(link)
+                # not before: a close that comes in between finds it idle
+                if closings != self._closings:
+                    self._close_idle()
         finally:
             if place is not None:
                 self._free.put(place)
 
     def close(self) -> None:
-        """Close what lies idle."""
+        """Close what lies idle now, and what is lent when it is given back. What is lent later is kept again."""
         if self._pid == os.getpid():
-            while self._idle:
-                self._idle.pop().close()
+            self._closings += 1
+            self._close_idle()
 
     def _begin(self) -> None:
         places = [Place() for _ in range(_LINKS_MAX)]
@@ -316,6 +326,12 @@ class Links:
                     # known before others can have it: what is interrupted in between is gone again
                     self._places[index] = weakref.ref(place)
                     self._free.put(place)
+
+    def _close_idle(self) -> None:
+        # another may take the last one in the meantime
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _from_idle(self) -> Link | None:
         while self._idle:
