@@ -1362,6 +1362,11 @@ def test_text_that_is_no_url_of_a_server_is_refused_without_being_printed() -> N
         with pytest.raises(InvalidStoreUrl) as caught:
             open_store(text)
         assert "secret" not in str(caught.value)
+    for wrong in ("abc", "1.5", "x" * 5000):
+        with pytest.raises(InvalidStoreUrl, match=r"connect_timeout=.+ is no whole number of seconds") as caught:
+            open_store(f"postgresql://u:secret@h/d?connect_timeout={wrong}")
+        assert "secret" not in str(caught.value)
+        assert len(str(caught.value)) < 200
     with pytest.raises(InvalidStoreUrl, match="leese_s"):
         open_store("postgresql://h/d", leese_s=3)
     with pytest.raises(InvalidStoreUrl, match="by itself"):

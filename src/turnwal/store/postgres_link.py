@@ -210,6 +210,7 @@ class Links:
     def __init__(self, dsn: str, patience: float) -> None:
         """Stand for a server; nothing is connected yet. Raises `InvalidStoreUrl` for text that names none."""
         self.subject = subject_of(dsn)
+        self._connect_s = _connect_seconds(dsn, self.subject, patience)
         self._dsn = dsn
         self._patience = patience
         self._closings = 0
@@ -218,12 +219,11 @@ class Links:
     def connect(self) -> Link:
         """Return a connection of one's own. Raises `StoreFailed`."""
         with Translated("connect", self.subject):
-            asked = conninfo_to_dict(self._dsn).get("connect_timeout")
             link = Link.connect(
                 self._dsn,
                 autocommit=True,
                 fallback_application_name="turnwal",
-                connect_timeout=int(asked) if asked else _whole(self._patience),
+                connect_timeout=self._connect_s,
             )
             try:
                 link.prepare_to_work(self._patience)
@@ -386,6 +386,20 @@ def subject_of(dsn: str) -> str:
     return f"postgresql://{user}{host}{port}/{parts.get('dbname') or ''}"
 
 
+def _connect_seconds(dsn: str, subject: str, patience: float) -> int:
+    """How long to wait for a connection: as the URL says, else the patience. Raises `InvalidStoreUrl`."""
+    asked = conninfo_to_dict(dsn).get("connect_timeout")
+    try:
+        return int(asked) if asked else max(2, round(patience))
+    except ValueError:
+        raise InvalidStoreUrl(
+            f"connect_timeout={asked:.40} is no whole number of seconds",
+            action="open",
+            subject=subject,
+            hint="write it as in connect_timeout=5",
+        ) from None
+
+
 def _interrupt_behind(error: BaseException, outside: BaseException | None) -> BaseException | None:
     """The interrupt that was being raised when an error came instead, if there was one inside of `outside`."""
     found: BaseException | None = error
@@ -409,7 +423,3 @@ def _setting(link: Link, name: str) -> str:
     except (errors.UndefinedObject, errors.InsufficientPrivilege):
         return ""
     return "" if row is None else str(row[0])
-
-
-def _whole(seconds: float) -> int:
-    return max(2, round(seconds))
