@@ -8,13 +8,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import psycopg
@@ -37,7 +37,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.limits import READ_BYTES
 from turnwal.core.log import Log
-from turnwal.store import postgres
+from turnwal.store import postgres, postgres_link
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
 from turnwal.store.postgres_append import append_together, insert_whole
@@ -378,12 +378,13 @@ def test_what_is_locked_when_it_is_given_up_costs_nobody_the_lease(url: str) -> 
 class Interrupt:
     """A profile function that raises what Ctrl-C would at one of the instants inside this store and its lease."""
 
-    def __init__(self, instant: int) -> None:
+    def __init__(self, instant: int, files: Container[str] = ("postgres.py", "lease.py")) -> None:
         self.left = instant
+        self.files = files
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> None:
         del arg
-        if event in ("call", "c_return") and Path(frame.f_code.co_filename).name in ("postgres.py", "lease.py"):
+        if event in ("call", "c_return") and Path(frame.f_code.co_filename).name in self.files:
             self.left -= 1
             if self.left < 0:
                 sys.setprofile(None)
@@ -883,6 +884,35 @@ def test_a_group_whose_connection_is_cut_is_told_so_and_nothing_is_printed(
     assert caplog.records == []
 
 
+def test_an_interrupt_anywhere_in_what_is_sent_together_is_what_comes_out(store: PostgresStore) -> None:
+    def together() -> None:
+        with link.one_trip():
+            sent = [link.execute("SELECT %s::bigint", (number,)) for number in range(2)]
+        assert [cursor.fetchone() for cursor in sent] == [(0,), (1,)]
+
+    files = {Path(postgres_link.__file__).name, *(path.name for path in Path(psycopg.__file__).parent.glob("*.py"))}
+    for instant in count():
+        with closing(store._links.connect()) as link:
+            if not Interrupt(instant, files).strikes(together):
+                break
+    assert instant > 150
+
+
+def test_what_fails_where_an_interrupt_is_dealt_with_is_told_as_ever(store: PostgresStore) -> None:
+    def fail() -> None:
+        with link.one_trip():
+            link.execute("SELECT 1/0")
+
+    with closing(store._links.connect()) as link:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                fail()
+        else:
+            pytest.fail("nothing was raised")
+
+
 def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: PostgresStore) -> None:
     writer, lines = Writer(store), [line + b"\n" for line in batch_behind(EMPTY, 2)]
     store._links.close()
@@ -895,6 +925,76 @@ def test_a_connection_on_which_a_put_was_rolled_back_appends_as_before(store: Po
         writer.write()
 
     assert seqs(store) == list(range(13))
+
+
+# --- connections
+
+
+def assert_all_to_be_had(store: PostgresStore) -> None:
+    """Eight at once, and no ninth."""
+    with ExitStack() as busy:
+        for _ in range(8):
+            busy.enter_context(store._links.take("be busy"))
+        assert store._links._free.empty()
+
+
+LINK: Final = (Path(postgres_link.__file__).name,)
+
+
+@pytest.mark.filterwarnings("ignore:.*deleted while still open:ResourceWarning")
+def test_an_interrupt_anywhere_takes_no_connection_away_for_good(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store:
+        store.probe("s")
+        for instant in count():
+            if not Interrupt(instant, LINK).strikes(partial(store.probe, "s")):
+                break
+            assert_all_to_be_had(store)
+        assert instant > 15
+
+
+def test_who_waits_gets_the_connection_that_is_lost_meanwhile(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store, ExitStack() as busy:
+
+        def look() -> None:
+            store.probe("s")
+
+        for _ in range(7):
+            busy.enter_context(store._links.take("be busy"))
+        lost = store._links.lend("be interrupted")
+        waiting, failures = in_background(look)
+        time.sleep(0.2)
+        assert waiting.is_alive()
+        lost.close()
+        del lost
+        waiting.join(20)
+
+        assert failures == []
+
+
+def test_an_interrupt_anywhere_where_a_forked_child_begins_takes_no_connection_away(url: str) -> None:
+    with closing(PostgresStore(url, timeout_s=5)) as store:
+        store.probe("s")
+        for instant in range(30):
+
+            def child(instant: int = instant) -> None:
+                assert Interrupt(instant, LINK).strikes(partial(store.probe, "s"))
+                assert_all_to_be_had(store)
+
+            assert in_child(child) == 0, instant
+
+
+def test_a_connection_that_is_lent_when_the_store_is_closed_is_closed_when_it_comes_back(url: str) -> None:
+    store = PostgresStore(url)
+    with store._links.take("be busy") as lent:
+        store.close()
+        lent.execute("SELECT 1")
+    assert lent.closed
+    with store._links.take("go on") as again:
+        pass
+    assert store._links._idle == [again]
+    store.close()
+
+    assert again.closed
 
 
 # --- reading
@@ -1262,6 +1362,11 @@ def test_text_that_is_no_url_of_a_server_is_refused_without_being_printed() -> N
         with pytest.raises(InvalidStoreUrl) as caught:
             open_store(text)
         assert "secret" not in str(caught.value)
+    for wrong in ("abc", "1.5", "x" * 5000):
+        with pytest.raises(InvalidStoreUrl, match=r"connect_timeout=.+ is no whole number of seconds") as caught:
+            open_store(f"postgresql://u:secret@h/d?connect_timeout={wrong}")
+        assert "secret" not in str(caught.value)
+        assert len(str(caught.value)) < 200
     with pytest.raises(InvalidStoreUrl, match="leese_s"):
         open_store("postgresql://h/d", leese_s=3)
     with pytest.raises(InvalidStoreUrl, match="by itself"):

@@ -4,6 +4,7 @@ Promises:
 - No wait is longer than the patience that was given, also where the server or the network says nothing at all.
 - A connection on which something failed is closed and not used again; one that the server closed while it lay idle is
   noticed before anything is sent on it.
+- An interrupt, wherever it comes, takes no connection away from a store for good.
 
 Does not: share a connection with a forked child, or say anything twice by itself.
 """
@@ -11,7 +12,10 @@ Does not: share a connection with a forked child, or say anything twice by itsel
 import os
 import re
 import select
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -34,6 +38,8 @@ _SERVERS_SHARE: Final = 0.7
 whoever shares the transaction fails with the one that had to wait."""
 _LINKS_MAX: Final = 8
 """Connections of one store; whoever comes when all are busy waits for one."""
+_RECOUNT_S: Final = 1.0
+"""How long whoever waits for one believes that those who have them give them back."""
 
 _kept_from_parent: Final[list[object]] = []
 """Connections that a forked child inherited: closing them would end the parent's."""
@@ -56,11 +62,24 @@ class Prepared(NamedTuple):
         return cls(name.encode(), text.encode(), oids, (pq.Format.BINARY,) * len(oids))
 
 
+class Place:
+    """The right to have one of the connections of a store.
+
+    Whoever is interrupted on the way with it drops it, and that it is gone shows that nobody has it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 class Link(psycopg.Connection[tuple[Any, ...]]):
     """A connection on which no wait is longer than its patience, and that keeps the notices of the server."""
 
     patience: float = 10.0
     notices: list[str]
+    place: Place | None = None
+    """What it is lent under."""
+    closings: int = 0
+    """How often the store had been closed when it was lent."""
 
     def prepare_to_work(self, patience: float) -> None:
         """Begin to be patient, and to keep notices; once, after the connection is made."""
@@ -98,20 +117,21 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
     @contextmanager
     def one_trip(self) -> Iterator[None]:
-        """Send what is executed in the block together; raises what failed first.
+        """Send what is executed in the block together; raises what failed first, an interrupt before anything else.
 
-        The driver would print what else it cannot end then.
+        The driver would print what else it cannot end then. What it fails with behind an interrupt it raises instead.
         """
         failed: BaseException | None = None
+        # who appends where an interrupt is dealt with is not interrupted again
+        outside = sys.exc_info()[1]
         try:
             with self.pipeline():
                 try:
                     yield
                 except BaseException as error:  # noqa: BLE001 - raised again behind the pipeline
                     failed = error
-        except psycopg.Error:
-            if failed is None:
-                raise
+        except Exception as error:  # noqa: BLE001 - as above
+            failed = _interrupt_behind(error, outside) or failed or error
         if failed is not None:
             raise failed
 
@@ -153,8 +173,14 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for the server; raise `TooSlow` where it takes longer than the patience."""
         bounded = self._bounded(gen, time.monotonic() + self.patience)
-        # older ones have no such parameter, and never pass it
-        return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+        try:
+            # older ones have no such parameter, and never pass it
+            return super().wait(bounded, interval) if timeout is None else super().wait(bounded, interval, timeout)
+        except BaseException:
+            # what an interrupt left waiting ends here: the collector would print how it fails
+            with suppress(psycopg.Error, RuntimeError):
+                gen.close()
+            raise
 
     def _bounded(self, gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
         try:
@@ -184,19 +210,20 @@ class Links:
     def __init__(self, dsn: str, patience: float) -> None:
         """Stand for a server; nothing is connected yet. Raises `InvalidStoreUrl` for text that names none."""
         self.subject = subject_of(dsn)
+        self._connect_s = _connect_seconds(dsn, self.subject, patience)
         self._dsn = dsn
         self._patience = patience
+        self._closings = 0
         self._begin()
 
     def connect(self) -> Link:
         """Return a connection of one's own. Raises `StoreFailed`."""
         with Translated("connect", self.subject):
-            asked = conninfo_to_dict(self._dsn).get("connect_timeout")
             link = Link.connect(
                 self._dsn,
                 autocommit=True,
                 fallback_application_name="turnwal",
-                connect_timeout=int(asked) if asked else _whole(self._patience),
+                connect_timeout=self._connect_s,
             )
             try:
                 link.prepare_to_work(self._patience)
@@ -222,46 +249,89 @@ class Links:
 
     def lend(self, action: str) -> Link:
         """Return a connection that nobody else uses until it is given back. Raises `StoreFailed`."""
+        closings = self._closings
         if self._pid != os.getpid():
             _kept_from_parent.append(self._idle)
             self._begin()
         try:
-            self._free.get(timeout=self._patience)
+            place = self._free.get_nowait()
         except Empty:
-            raise StoreFailed(
-                f"all {_LINKS_MAX} connections were busy for {self._patience:g} seconds",
-                action=action,
-                subject=self.subject,
-                hint="the server is slow, or too many threads use one store",
-            ) from None
+            place = self._wait_for_place(action)
         try:
-            return self._from_idle() or self.connect()
+            link = self._from_idle() or self.connect()
         except BaseException:
-            self._free.put(None)
+            # the error keeps this frame, and the place with it
+            self._free.put(place)
             raise
+        link.place, link.closings = place, closings
+        return link
 
     def give_back(self, link: Link, *, failed: bool) -> None:
-        """Have others use a connection that was lent; it is closed where something failed, or was left undone."""
+        """Have others use a connection that was lent.
+
+        It is closed where something failed or was left undone, and where the store was closed in the meantime.
+        """
+        # before others have it, under a place of their own
+        place, link.place, closings = link.place, None, link.closings
         try:
             if failed or link.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 link.close()
             else:
                 self._idle.append(link)
+                # not before: a close that comes in between finds it idle
+                if closings != self._closings:
+                    self._close_idle()
         finally:
-            self._free.put(None)
+            if place is not None:
+                self._free.put(place)
 
     def close(self) -> None:
-        """Close what lies idle."""
+        """Close what lies idle now, and what is lent when it is given back. What is lent later is kept again."""
         if self._pid == os.getpid():
-            while self._idle:
-                self._idle.pop().close()
+            self._closings += 1
+            self._close_idle()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
+        places = [Place() for _ in range(_LINKS_MAX)]
+        free: SimpleQueue[Place] = SimpleQueue()
+        for place in places:
+            free.put(place)
         self._idle: list[Link] = []
-        self._free: SimpleQueue[None] = SimpleQueue()
-        for _ in range(_LINKS_MAX):
-            self._free.put(None)
+        self._free = free
+        self._places = [weakref.ref(place) for place in places]
+        self._mutex = threading.Lock()
+        # last: what is interrupted before is begun again
+        self._pid = os.getpid()
+
+    def _wait_for_place(self, action: str) -> Place:
+        """A place that somebody gave back, or lost. Raises `StoreFailed`."""
+        deadline = time.monotonic() + self._patience
+        while (left := deadline - time.monotonic()) > 0:
+            self._recount()
+            with suppress(Empty):
+                return self._free.get(timeout=min(left, _RECOUNT_S))
+        raise StoreFailed(
+            f"all {_LINKS_MAX} connections were busy for {self._patience:g} seconds",
+            action=action,
+            subject=self.subject,
+            hint="the server is slow, or too many threads use one store",
+        )
+
+    def _recount(self) -> None:
+        """Replace the places that are gone."""
+        with self._mutex:
+            for index, known in enumerate(self._places):
+                if known() is None:
+                    place = Place()
+                    # known before others can have it: what is interrupted in between is gone again
+                    self._places[index] = weakref.ref(place)
+                    self._free.put(place)
+
+    def _close_idle(self) -> None:
+        # another may take the last one in the meantime
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _from_idle(self) -> Link | None:
         while self._idle:
@@ -316,6 +386,30 @@ def subject_of(dsn: str) -> str:
     return f"postgresql://{user}{host}{port}/{parts.get('dbname') or ''}"
 
 
+def _connect_seconds(dsn: str, subject: str, patience: float) -> int:
+    """How long to wait for a connection: as the URL says, else the patience. Raises `InvalidStoreUrl`."""
+    asked = conninfo_to_dict(dsn).get("connect_timeout")
+    try:
+        return int(asked) if asked else max(2, round(patience))
+    except ValueError:
+        raise InvalidStoreUrl(
+            f"connect_timeout={asked:.40} is no whole number of seconds",
+            action="open",
+            subject=subject,
+            hint="write it as in connect_timeout=5",
+        ) from None
+
+
+def _interrupt_behind(error: BaseException, outside: BaseException | None) -> BaseException | None:
+    """The interrupt that was being raised when an error came instead, if there was one inside of `outside`."""
+    found: BaseException | None = error
+    while found is not None and found is not outside:
+        if isinstance(found, KeyboardInterrupt | SystemExit):
+            return found
+        found = found.__context__
+    return None
+
+
 def durability_of(link: Link) -> str:
     """What an acknowledged commit survives: the death of the `machine`'s processes, or more (`replicated`)."""
     waits = _setting(link, "synchronous_commit") in ("on", "remote_apply")
@@ -329,7 +423,3 @@ def _setting(link: Link, name: str) -> str:
     except (errors.UndefinedObject, errors.InsufficientPrivilege):
         return ""
     return "" if row is None else str(row[0])
-
-
-def _whole(seconds: float) -> int:
-    return max(2, round(seconds))
