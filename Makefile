@@ -34,15 +34,15 @@ crash: $(READY)
 races: $(READY)
 	$(BIN)/python -m tests.races
 
-# Each framework in an environment of its own: what one of them needs another one forbids.
-FRAMEWORKS ?= claude_code google_adk langgraph openai_agents openhands pydantic_ai strands
+# Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
+FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \
+	$(shell $(PYTHON) -c 'import sys; print("openhands" if sys.version_info >= (3, 12) else "")')
 
-frameworks: $(FRAMEWORKS:%=.frameworks/%/.ready)
-	@for name in $(FRAMEWORKS); do \
-		echo "$$name:"; \
-		.frameworks/$$name/bin/python -m pytest -q -W ignore -c /dev/null --rootdir=. --confcutdir=tests/frameworks \
-			tests/frameworks/test_$$name.py || exit 1; \
-	done
+frameworks: $(FRAMEWORKS:%=framework-%)
+
+framework-%: .frameworks/%/.ready
+	.frameworks/$*/bin/python -m pytest -q -W ignore -c /dev/null --rootdir=. --confcutdir=tests/frameworks \
+		tests/frameworks/test_$*.py
 
 build: $(READY)
 	$(BIN)/python -m build
@@ -51,7 +51,10 @@ clean:
 	rm -rf dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
+.PRECIOUS: .frameworks/%/.ready
 .frameworks/%/.ready: pyproject.toml
+	@[ '$*' != openhands ] || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
+		echo "openhands needs Python 3.12 or newer: make framework-openhands PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .frameworks/$*
 	.frameworks/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.frameworks/$*/bin/python -m pip install --quiet --editable . --group framework-$*
