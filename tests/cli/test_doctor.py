@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import time
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ CLEAN = [GO, asking("a"), answering("a")]
 KILLED = [GO, asking("a", "b"), answering("a")]
 
 
-def written(path: Path, value: object) -> Path:
+def written(path: Path, value: object, *, ago: float = 3_600) -> Path:
+    """A file, last written to so many seconds ago."""
     path.write_text(json.dumps(value))
+    os.utime(path, (time.time() - ago, time.time() - ago))
     return path
 
 
@@ -169,6 +172,47 @@ def test_a_repaired_copy_has_an_answer_and_the_original_stays(home: Path, tmp_pa
     told, code = diagnoses(out)
     assert (code, told[0]["verdict"], told[0]["open"]) == (exits.OK, "clean", [])
     assert run("check", "--target", "anthropic", out).exit_code == exits.OK
+
+
+def test_a_session_that_was_just_written_to_may_be_in_use(tmp_path: Path) -> None:
+    lines = [
+        {"type": "session", "version": 0, "id": "S", "createdAt": 1767225600000, "cwd": "/w", "delegationDepth": 0},
+        {"type": "turn/start", "seq": 0, "time": 1767225600001, "data": {"turn": 0}},
+        {"type": "step/start", "seq": 1, "time": 1767225600002, "data": {"turn": 0, "step": 0}},
+        {
+            "type": "assistant/message",
+            "seq": 2,
+            "time": 1767225600003,
+            "data": {
+                "turn": 0,
+                "step": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": [{"type": "tool-call", "id": "c1", "name": "bash", "arguments": "{}"}],
+                },
+            },
+        },
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (fresh,), code = diagnoses(str(path))
+    assert code == exits.INTERRUPTED
+    assert "may still be at work" in fresh["problem"]
+    assert [call["risk"] for call in fresh["open"]] == ["tool_outcome_unknown"]
+    refused = run("repair", str(path), "-o", str(tmp_path / "out"))
+    assert refused.exit_code == exits.ERROR
+    assert "may still be at work" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    os.utime(path, (1, 1))
+    (old,), _ = diagnoses(str(path))
+    assert old["problem"] == ""
+    assert [call["risk"] for call in old["open"]] == ["tool_not_started"]
+
+
+def test_a_repair_of_a_live_session_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.json", KILLED, ago=0)
+    assert run("repair", str(path), "-o", str(tmp_path / "out")).exit_code == exits.ERROR
+    assert run("repair", str(path), "--live", "-o", str(tmp_path / "out")).exit_code == exits.OK
 
 
 def test_a_repair_never_writes_over_anything(home: Path) -> None:

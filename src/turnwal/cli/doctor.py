@@ -3,6 +3,7 @@
 Promises: nothing that is looked at is changed; one session that cannot be read never stops the others.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -107,7 +108,7 @@ def _examined(paths: Iterable[Path | str]) -> "Iterator[Diagnosis]":
     counts: Counter[str] = Counter()
     with Progress("doctor", lambda: len(found)) as bar:
         for each in found:
-            diagnosis = unread(each) if isinstance(each, Unread) else diagnose(each)
+            diagnosis = unread(each) if isinstance(each, Unread) else diagnose(each, now=time.time())
             counts[diagnosis.verdict] += 1
             yield diagnosis
             bar.advance(_short(counts))

@@ -1,5 +1,6 @@
 """`turnwal repair`: a repaired copy of another tool's session, which the tool loads. The original is untouched."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,17 +20,29 @@ if TYPE_CHECKING:
 @click.argument("path", metavar="PATH")
 @click.option("-o", "--out", metavar="OUT", required=True, help="Where the copy goes: a path that is not there yet.")
 @pick_option
+@click.option(
+    "--live", is_flag=True, help="Also one that was written to a moment ago, as the tool is known not to run."
+)
 @json_option
-def repair(*, path: str, out: str, pick: str | None, as_json: bool) -> int:
+def repair(*, path: str, out: str, pick: str | None, live: bool, as_json: bool) -> int:
     """Write a copy of the session at PATH in which every call has an answer, in the tool's own format.
 
     A call without an outcome is answered by what is known: that it may have run, or that it did not start. PATH stays
-    as it is. A copy of a session with nothing to repair is that session; the repair of a copy is that copy.
+    as it is. A copy of a session with nothing to repair is that session; the repair of a copy is that copy. One that
+    was written to a moment ago is refused: its tool may still be at work.
     """
     from turnwal.formats.doctor import diagnose
+    from turnwal.formats.liveness import written_ago
 
     found = one_of(path, pick, action="repair")
+    ago = None if live else written_ago(found, time.time())
     diagnosis = diagnose(found)
+    if ago is not None and diagnosis.verdict == "interrupted":
+        _refuse(
+            found,
+            f"it was written to {ago:.0f} s ago, so its tool may still be at work",
+            "end the tool, and say --live if it has ended",
+        )
     write = found.format.repair
     if write is None:
         _refuse(found, f"{found.format.title} sessions can be read, not written", "`turnwal import` takes it over")

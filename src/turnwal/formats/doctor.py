@@ -13,6 +13,7 @@ from turnwal.formats.database import DatabaseBusy
 from turnwal.formats.diagnosis import Diagnosis, Verdict
 from turnwal.formats.finding import Unread, find
 from turnwal.formats.format import Found
+from turnwal.formats.liveness import in_doubt, written_ago
 from turnwal.formats.weighing import weigh
 from turnwal.formats.zstd import Bomb
 
@@ -23,11 +24,17 @@ def examine(paths: Iterable[Path | str]) -> Iterator[Diagnosis]:
         yield unread(found) if isinstance(found, Unread) else diagnose(found)
 
 
-def diagnose(found: Found) -> Diagnosis:
-    """What can be said of one session; a file that cannot be read is a verdict, not an error."""
+def diagnose(found: Found, *, now: float | None = None) -> Diagnosis:
+    """What can be said of one session; a file that cannot be read is a verdict, not an error.
+
+    With `now` (Unix seconds) a session that was written to moments ago is one that may be in use, and nothing in it is
+    said to have not started.
+    """
     try:
         with reading_errors(found):
-            return weigh(found, found.format.read(found, "calls"))
+            diagnosis = weigh(found, found.format.read(found, "calls"))
+        ago = None if now is None else written_ago(found, now)
+        return diagnosis if ago is None else in_doubt(diagnosis, ago)
     except StoreFailed as error:
         verdict: Verdict = "busy" if isinstance(error.__cause__, DatabaseBusy) else "unreadable"
         return Diagnosis(
