@@ -37,7 +37,7 @@ from turnwal.core.errors import (
 )
 from turnwal.core.limits import READ_BYTES
 from turnwal.core.log import Log
-from turnwal.store import postgres, postgres_link
+from turnwal.store import postgres, postgres_link, postgres_links
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.postgres import PostgresStore
 from turnwal.store.postgres_append import append_together, insert_whole
@@ -938,7 +938,7 @@ def assert_all_to_be_had(store: PostgresStore) -> None:
         assert store._links._free.empty()
 
 
-LINK: Final = (Path(postgres_link.__file__).name,)
+LINK: Final = (Path(postgres_link.__file__).name, Path(postgres_links.__file__).name)
 
 
 @pytest.mark.filterwarnings("ignore:.*deleted while still open:ResourceWarning")

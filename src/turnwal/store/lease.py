@@ -21,7 +21,8 @@ import psycopg
 from psycopg import pq
 
 from turnwal.core.errors import StoreError
-from turnwal.store.postgres_link import Link, Links
+from turnwal.store.postgres_link import Link
+from turnwal.store.postgres_links import Links
 
 _RENEW: Final = (
     "UPDATE turnwal_lease SET expires = CURRENT_TIMESTAMP + %s * INTERVAL '1 second' "

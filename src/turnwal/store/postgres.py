@@ -26,7 +26,8 @@ from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.names import not_found
 from turnwal.store.owner import describe, told, written
 from turnwal.store.postgres_append import MAKE, Leased, append_alone, append_together, check_notices, insert_whole
-from turnwal.store.postgres_link import Links, durability_of
+from turnwal.store.postgres_link import durability_of
+from turnwal.store.postgres_links import Links
 from turnwal.store.postgres_queries import IDS, INTERRUPTED, SIZE, Found, chunks, find, id_of, key_of, names, newest
 from turnwal.store.postgres_schema import check_schema
 from turnwal.store.protocol import Gap, Presence, Record

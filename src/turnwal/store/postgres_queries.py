@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from turnwal.core.limits import READ_BYTES
 from turnwal.store.names import check_id
-from turnwal.store.postgres_link import Links
+from turnwal.store.postgres_links import Links
 from turnwal.store.protocol import Record
 from turnwal.store.rows import ROWS, Row, bytes_of, newest_records
 

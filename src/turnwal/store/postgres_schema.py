@@ -10,7 +10,8 @@ from typing import Final
 from psycopg import errors
 
 from turnwal.core.errors import StoreFailed, TooNew
-from turnwal.store.postgres_link import Link, Links
+from turnwal.store.postgres_link import Link
+from turnwal.store.postgres_links import Links
 
 SCHEMA: Final = 1
 
