@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.build import Row, ask, extend, log_of, note, result
+from tests.core.build import Row, ask, dispatch, extend, log_of, note, result
 from turnwal.core.log import Log
 from turnwal.transcript.conversation import Outcomes
 from turnwal.transcript.render import Rendering, render
@@ -16,8 +16,8 @@ def learnt(outcome: str) -> Row:
     return note("tool_outcome", "a", "1.0", outcome=outcome, parts=[])
 
 
-def anew(log: Log, outcomes: Outcomes) -> Rendering:
-    return render(iter(list(log.events)), "openai-chat", outcomes=outcomes)
+def anew(log: Log, outcomes: Outcomes = "note") -> Rendering:
+    return render(iter(list(log.events)), "openai-chat", outcomes=outcomes, waiting="placeholder")
 
 
 @pytest.mark.parametrize("outcomes", ["note", "replace"])
@@ -39,3 +39,30 @@ def test_a_late_outcome_that_a_summary_hides_stands_in_place_of_no_result(
     shown = after.messages[2]["content"]
     assert (said if outcomes == "replace" else "timed out") in shown
     assert "it happened" in before.messages[2]["content"] or outcomes == "note"
+
+
+CLOSED: list[Row] = [
+    ("turn_start", {}),
+    told("go"),
+    ask("a"),
+    ("turn_end", {}),
+]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [note("tool_suspended", "a", "2.0", until="approval")],
+        [("turn_start", {}), dispatch("a", "2.0")],
+        [("turn_start", {"dispatch": "durable"}), note("approval_response", "a", "2.0", decision="granted")],
+    ],
+    ids=["suspended", "dispatched", "granted"],
+)
+def test_what_is_said_by_key_of_a_call_of_a_turn_that_has_ended_is_heard(later: list[Row]) -> None:
+    log = log_of(*CLOSED)
+    before = render(log, "openai-chat")
+    assert before == anew(log)
+
+    for row in later:
+        extend(log, [row])
+        assert render(log, "openai-chat", waiting="placeholder") == anew(log)

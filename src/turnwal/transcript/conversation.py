@@ -253,8 +253,7 @@ class Conversation:
             found = Finding("outcome_in_place", (result.seq, late.seq), said)
             return Answer(late.seq, outcome_parts(late), _is_error(late)), found
         words, waits = self._stand_in(key)
-        if self._call(key) is not None:
-            self._open[key] = words
+        self._open[key] = words
         code = "waiting_call" if waits else "unanswered_call"
         said = f"call {keys.text(key)} has no result; it is answered in the transcript alone"
         return Answer(None, [{"type": "text", "content": words}], is_error=not waits), Finding(code, (seq,), said)
