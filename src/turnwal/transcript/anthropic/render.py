@@ -12,7 +12,7 @@ Rules, with their sources:
 - where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
   block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
   with a bridge behind it that no log holds;
-- what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
+- what a server tool found goes with the call that asked for it, and neither alone (`pairs.py`);
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
 
@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, paired
 from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
@@ -29,11 +30,6 @@ from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_te
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
 """Base64 of one image ("Vision": 5 MB an image); what is larger is refused with the whole request."""
-
-_SEALED: Final = frozenset({"thinking", "redacted_thinking"})
-"""Blocks that only the model that wrote them may read."""
-
-_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
 class Anthropic(Target):
@@ -67,8 +63,8 @@ class Anthropic(Target):
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
         if self._served:
-            messages = [kept for message in messages for kept in _paired(message, message is messages[-1], notes)]
-        if self._apart:
+            messages = paired(messages, notes)
+        if self._apart or self._served:
             messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
@@ -82,7 +78,7 @@ class Anthropic(Target):
         content = last["content"]
         if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
             return True
-        if isinstance(content, list) and content and _kind(content[-1]) in _SERVER_CALLS:
+        if isinstance(content, list) and content and is_server_call(content[-1]):
             return True
         self._apart = True
         return False
@@ -99,6 +95,7 @@ class Anthropic(Target):
         whole: Any = None if kept is None else kept.get("message")
         returns = _is_message(whole, "assistant") and not _ends_in_thought(whole["content"])
         if returns and self._unchanged(message, taken):
+            self._served = self._served or any(map(is_of_a_pair, blocks_of(whole)))
             return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
@@ -124,6 +121,7 @@ class Anthropic(Target):
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
+        self._served = self._served or (isinstance(kept, dict) and is_of_a_pair(kept))
         if isinstance(kept, dict) and "input" in kept:
             return {**copied(kept), "id": id}
         arguments = arguments_object(asked, seq, notes)
@@ -178,8 +176,8 @@ class Anthropic(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            if not _is_thought(kept):
-                self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
+            if not is_thought(kept):
+                self._served = self._served or is_of_a_pair(kept)
                 if kind == "server_tool_call" and "input" not in kept:
                     return [{**copied(kept), "input": served_arguments(part, message.seq, notes)}]
                 return [copied(kept)]
@@ -228,19 +226,11 @@ def _is_message(whole: Any, role: str) -> bool:
 
 
 def _ends_in_thought(content: object) -> bool:
-    return isinstance(content, list) and bool(content) and _is_thought(content[-1])
+    return isinstance(content, list) and bool(content) and is_thought(content[-1])
 
 
 def _begins_in_thought(content: object) -> bool:
-    return isinstance(content, list) and bool(content) and _is_thought(content[0])
-
-
-def _is_thought(block: object) -> bool:
-    return isinstance(block, dict) and _kind(block) in _SEALED
-
-
-def _kind(block: Wire) -> str:
-    return str(block.get("type"))
+    return isinstance(content, list) and bool(content) and is_thought(content[0])
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
@@ -255,25 +245,6 @@ def _source(part: Mapping[str, Any]) -> Wire | None:
     if str(media) in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
         return {"type": "image", "source": source} if len(source.get("data", "")) <= _IMAGE_CHARS_MAX else None
     return {"type": "document", "source": source} if media == "application/pdf" else None
-
-
-def _paired(message: Wire, is_last: bool, notes: Notes) -> list[Wire]:  # noqa: FBT001 - a fact of the message
-    """The message without the blocks of server tools that have no other half in it; a pause at the end is whole."""
-    content = message["content"]
-    if message["role"] != "assistant" or not isinstance(content, list):
-        return [message]
-    calls = {str(block.get("id")) for block in content if _kind(block) in _SERVER_CALLS}
-    found = {str(block["tool_use_id"]) for block in content if "tool_use_id" in block}
-    kept = [
-        block
-        for block in content
-        if (_kind(block) not in _SERVER_CALLS or is_last or str(block.get("id")) in found)
-        and ("tool_use_id" not in block or str(block["tool_use_id"]) in calls)
-    ]
-    if len(kept) == len(content):
-        return [message]
-    notes.add("part_left_out", "a block of a server tool has no other half in its message")
-    return [{**message, "content": kept}] if kept else []
 
 
 def _trim(message: Wire) -> None:
