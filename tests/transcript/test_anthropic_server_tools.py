@@ -9,6 +9,7 @@ from tests.transcript.test_anthropic import (
     FOUND,
     SEARCH,
     TARGET,
+    THINKING,
     USER,
     Block,
     Wire,
@@ -25,6 +26,7 @@ from tests.transcript.test_anthropic import (
 from turnwal.transcript.check import check
 from turnwal.transcript.parsing import Log
 from turnwal.transcript.render import render
+from turnwal.transcript.words import BRIDGE
 
 CODE: Block = {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution", "input": {"code": "query()"}}
 RAN: Block = {
@@ -122,3 +124,23 @@ def test_code_that_cannot_go_on_is_found_where_it_is(code: str, position: str, m
 
 def test_a_pause_may_be_gone_on_with_in_a_message_of_its_own() -> None:
     assert check(TARGET, [USER, model(text("a"), SEARCH), model(FOUND, text("b")), USER]) == []
+
+
+@pytest.mark.parametrize("more", [{"complete": False}, {}], ids=["broke off", "pause"])
+def test_words_before_a_search_that_never_ended_are_a_message_before_the_thinking_that_follows(
+    more: dict[str, Any],
+) -> None:
+    rows = [replied(text("I will search."), SEARCH, **more), replied(THINKING, call("c1")), result("c1", "2.1")]
+    found = rendered(told("go"), *rows)
+    bridge = {"role": "user", "content": BRIDGE}
+    apart = [model(text("I will search.")), bridge, model(THINKING, call("c1")), user(answer("c1"))]
+    assert found.messages[1:] == apart
+    assert codes(found)[-2:] == ["part_left_out", "bridge_added"]
+    assert check(TARGET, found.messages) == []
+
+
+def test_thinking_before_a_search_that_never_ended_is_not_the_last_of_its_message() -> None:
+    found = rendered(told("go"), replied(text("a"), THINKING, SEARCH), told("on"))
+    assert found.messages[1] == model(text("a"))
+    assert codes(found) == ["part_left_out", "reasoning_left_out"]
+    assert check(TARGET, found.messages) == []

@@ -5,10 +5,11 @@ Rules, with their sources:
   the end of the list is a pause, with which the model goes on ("Handling stop reasons": `pause_turn`);
 - code that the model wrote may call tools of ours: its call waits while they are answered, and what it gave stands in a
   later message of the model; until then the user says nothing but results ("Programmatic tool calling": "your response
-  message must contain only `tool_result` blocks"). A call whose code is not sent is the model's own.
+  message must contain only `tool_result` blocks"). A call whose code is not sent is the model's own;
+- where what was left out stood between words and thinking, the words are a message of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from turnwal.transcript.target import Notes, Wire
@@ -48,7 +49,7 @@ def is_of_a_pair(block: Mapping[str, Any]) -> bool:
 
 
 def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
-    """The messages without the blocks of server tools that have no other half."""
+    """The messages without the blocks of server tools that have no other half; a message may become two of them."""
     whole = _whole(messages)
     latest: dict[str, _Place] = {}
     found: list[Wire] = []
@@ -73,8 +74,7 @@ def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
             found.append(message)
             continue
         notes.add("part_left_out", "a block of a server tool has no other half in its place")
-        left = [block for block in kept if block is not None]
-        found += [{**message, "content": left}] if left else []
+        found += [{**message, "content": content} for content in _apart(kept, notes)]
     return found
 
 
@@ -98,6 +98,30 @@ def _whole(messages: Sequence[Wire]) -> set[_Place]:
         codes = {_code_of(block) for block in blocks}
         waiting = {id: place for id, place in waiting.items() if id in codes or place[0] == last}
     return whole.union(waiting.values())
+
+
+def _apart(blocks: Sequence[Wire | None], notes: Notes) -> Iterator[list[Wire]]:
+    """What is left of a message, None standing for what is not: the words before thinking that went on there apart."""
+    left: list[Wire] = []
+    gap = False
+    for block in blocks:
+        if block is None:
+            gap = True
+            continue
+        if gap and left and is_thought(block) and not is_thought(left[0]) and not _asks(left):
+            yield left
+            left = []
+        left.append(block)
+        gap = False
+    while left and is_thought(left[-1]):
+        left.pop()
+        notes.add("reasoning_left_out", "nothing follows it, and it cannot be the last of its message")
+    if left:
+        yield left
+
+
+def _asks(blocks: Sequence[Wire]) -> bool:
+    return any(kind_of(block) == "tool_use" for block in blocks)
 
 
 def _code_of(block: Mapping[str, Any]) -> str | None:
