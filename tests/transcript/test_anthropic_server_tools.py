@@ -144,3 +144,44 @@ def test_thinking_before_a_search_that_never_ended_is_not_the_last_of_its_messag
     assert found.messages[1] == model(text("a"))
     assert codes(found) == ["part_left_out", "reasoning_left_out"]
     assert check(TARGET, found.messages) == []
+
+
+def test_what_stands_before_thinking_with_calls_stays_with_their_results() -> None:
+    found = rendered(told("go"), replied(call("c1"), SEARCH, THINKING, text("a")), result("c1", "1.0"), told("on"))
+    assert found.messages[1:3] == [model(call("c1"), THINKING, text("a")), user(answer("c1"), text("on"))]
+    assert check(TARGET, found.messages) == []
+
+
+COMPACTION: Block = {"type": "compaction", "content": "what was said"}
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (text("Let me look."), THINKING, call("c1")),
+        (COMPACTION, THINKING, call("c1")),
+        (THINKING, text("so"), THINKING, call("c1")),
+        (call("c1"), THINKING, text("a")),
+    ],
+    ids=["words first", "compaction first", "thinking twice", "call first"],
+)
+def test_a_reply_that_thinks_behind_other_blocks_goes_back_whole_and_is_not_refused(blocks: tuple[Block, ...]) -> None:
+    index = blocks.index(call("c1"))
+    found = rendered(told("go"), replied(*blocks), result("c1", f"1.{index}"))
+    assert found.messages[1:] == [model(*blocks), user(answer("c1"))]
+    assert check(TARGET, found.messages) == []
+
+
+def test_thinking_goes_on_behind_a_compaction_that_came_alone() -> None:
+    rows = [told("go"), replied(COMPACTION), replied(THINKING, call("c1")), result("c1", "2.1")]
+    found = rendered(*rows)
+    assert found.messages[1:] == [model(COMPACTION, THINKING, call("c1")), user(answer("c1"))]
+    assert codes(found) == []
+    assert check(TARGET, [USER, model(COMPACTION), model(THINKING, call("c1")), user(answer("c1"))]) == []
+
+
+@pytest.mark.parametrize("before", [model(text("I will")), {"role": "assistant", "content": "I will"}])
+def test_words_of_another_reply_before_thinking_are_refused(before: Wire) -> None:
+    problems = check(TARGET, [USER, before, model(THINKING, call("c1")), user(answer("c1"))])
+    assert [(problem.code, problem.position) for problem in problems] == [("reasoning_not_first", "messages[2]")]
+    assert check(TARGET, [USER, model(text("a"), SEARCH, FOUND), model(THINKING, call("c1")), user(answer("c1"))]) == []

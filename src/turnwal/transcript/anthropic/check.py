@@ -9,7 +9,9 @@ Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision",
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
 must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
 be `thinking`.", "a final `assistant` message must start with a thinking block (preceeding the lastmost set of
-`tool_use` and `tool_result` blocks)", which is looked at where there is thinking: a model may not have thought at all.
+`tool_use` and `tool_result` blocks)", which is looked at where thinking begins one of several messages that count as
+one: a model may not have thought at all, or have put words or a compaction before it ("Adaptive thinking",
+"Compaction").
 """
 
 import re
@@ -67,17 +69,32 @@ def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem
 
 
 def _beginning(messages: Sequence[Any]) -> Iterator[Problem]:
-    """What is wrong with how the newest message of the model begins, where it asks for calls."""
+    """What is wrong with how the newest message of the model begins, where it asks for calls.
+
+    A reply may think wherever it likes. But several messages count as one, and where one of them begins with thinking,
+    words that stand before it are those of another reply.
+    """
     end = len(messages)
     while end and role_of(messages[end - 1]) != "assistant":
         end -= 1
     start = end
     while start and role_of(messages[start - 1]) == "assistant":
         start -= 1
-    kinds = [kind_of(block) for message in messages[start:end] for block in blocks_of(message) or [{"type": "text"}]]
-    thought = next((at for at, kind in enumerate(kinds) if kind in _THOUGHTS), 0)
-    if thought and "tool_use" in kinds and not any(kind.endswith("_tool_result") for kind in kinds[:thought]):
-        yield Problem("reasoning_not_first", f"messages[{start}]", "it thinks, and does not begin with that")
+    said = [[kind_of(block) for block in blocks_of(message)] or ["text"] for message in messages[start:end]]
+    if not any("tool_use" in kinds for kinds in said):
+        return
+    before: list[str] = []
+    for index, kinds in enumerate(said, start):
+        if kinds[0] in _THOUGHTS and not _goes_on(before):
+            yield Problem("reasoning_not_first", f"messages[{index}]", "words of another reply stand before it")
+        before += kinds
+
+
+def _goes_on(before: Sequence[str]) -> bool:
+    """Whether thinking may stand behind blocks of these types: they begin with it, or a reply goes on behind them."""
+    served = bool(before) and before[-1] in SERVER_CALLS
+    found = any(kind.endswith("_tool_result") for kind in before)
+    return served or found or set(before) <= {"compaction"} or before[0] in _THOUGHTS
 
 
 def _system(system: object) -> Iterator[Problem]:

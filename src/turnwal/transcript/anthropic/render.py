@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, paired
+from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, kind_of, paired
 from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
@@ -74,11 +74,11 @@ class Anthropic(Target):
         return messages
 
     def merges(self, last: Wire, following: Wire) -> bool:
-        """Whether two neighbours become one: thinking begins a message, unless what goes on is a server tool's call."""
+        """Whether two neighbours become one: thinking begins a message, or goes on behind a server call or compaction."""
         content = last["content"]
         if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
             return True
-        if isinstance(content, list) and content and is_server_call(content[-1]):
+        if isinstance(content, list) and content and (is_server_call(content[-1]) or _is_compaction(content)):
             return True
         self._apart = True
         return False
@@ -227,6 +227,10 @@ def _is_message(whole: Any, role: str) -> bool:
 
 def _ends_in_thought(content: object) -> bool:
     return isinstance(content, list) and bool(content) and is_thought(content[-1])
+
+
+def _is_compaction(content: list[Wire]) -> bool:
+    return all(kind_of(block) == "compaction" for block in content)
 
 
 def _begins_in_thought(content: object) -> bool:
