@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Final
 
 from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, kind_of, paired
 from turnwal.transcript.arguments import arguments_object, served_arguments
+from turnwal.transcript.blobs import base64_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
@@ -74,7 +75,7 @@ class Anthropic(Target):
         return messages
 
     def merges(self, last: Wire, following: Wire) -> bool:
-        """Whether two neighbours become one: thinking begins a message, or goes on behind a server call or compaction."""
+        """Whether two neighbours become one: thinking begins one, or goes on behind a server call or a compaction."""
         content = last["content"]
         if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
             return True
@@ -239,8 +240,8 @@ def _begins_in_thought(content: object) -> bool:
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
     """An image or document block, or None for what Anthropic does not take."""
-    media, content, uri = part.get("mime_type"), part.get("content"), part.get("uri")
-    if part.get("type") == "blob" and isinstance(content, str):
+    media, content, uri = part.get("mime_type"), base64_of(part), part.get("uri")
+    if content is not None:
         source: Wire = {"type": "base64", "media_type": media, "data": content}
     elif part.get("type") == "uri" and isinstance(uri, str) and uri.startswith("https://"):
         source = {"type": "url", "url": uri}
