@@ -185,3 +185,31 @@ def test_words_of_another_reply_before_thinking_are_refused(before: Wire) -> Non
     problems = check(TARGET, [USER, before, model(THINKING, call("c1")), user(answer("c1"))])
     assert [(problem.code, problem.position) for problem in problems] == [("reasoning_not_first", "messages[2]")]
     assert check(TARGET, [USER, model(text("a"), SEARCH, FOUND), model(THINKING, call("c1")), user(answer("c1"))]) == []
+
+
+def test_what_a_search_found_behind_thinking_stays_in_its_message() -> None:
+    found = rendered(told("go"), replied(text("a"), SEARCH, CODE, THINKING, FOUND, text("b")), told("on"))
+    assert found.messages[1] == model(text("a"), SEARCH, THINKING, FOUND, text("b"))
+    assert codes(found) == ["part_left_out"]
+
+
+def test_code_stays_in_one_message_with_what_it_asks_for() -> None:
+    rows = [replied(text("a"), CODE, SEARCH, THINKING, by_code("c1")), result("c1", "1.4")]
+    found = rendered(told("go"), *rows)
+    assert found.messages[1:] == [model(text("a"), CODE, THINKING, by_code("c1")), user(answer("c1"))]
+
+
+def test_what_stood_on_both_sides_of_a_message_that_is_left_out_is_one() -> None:
+    found = rendered(told("go"), replied(SEARCH), told("on"))
+    assert found.messages == [user(text("go"), text("on"))]
+
+
+def test_thinking_that_goes_on_with_code_of_before_stays_in_its_message() -> None:
+    rows = [replied(CODE, by_code("c1")), result("c1", "1.1"), replied(text("a"), SEARCH, THINKING, RAN), told("on")]
+    found = rendered(told("go"), *rows)
+    assert found.messages[3] == model(text("a"), THINKING, RAN)
+
+
+def test_thinking_on_both_sides_of_a_search_stays_in_one_message() -> None:
+    found = rendered(told("go"), replied(text("a"), THINKING, SEARCH, THINKING, text("b")), told("on"))
+    assert found.messages[1] == model(text("a"), THINKING, THINKING, text("b"))

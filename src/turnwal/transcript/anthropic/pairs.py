@@ -104,11 +104,11 @@ def _apart(blocks: Sequence[Wire | None], notes: Notes) -> Iterator[list[Wire]]:
     """What is left of a message, None standing for what is not: the words before thinking that went on there apart."""
     left: list[Wire] = []
     gap = False
-    for block in blocks:
+    for at, block in enumerate(blocks):
         if block is None:
             gap = True
             continue
-        if gap and left and is_thought(block) and not is_thought(left[0]) and not _asks(left):
+        if gap and is_thought(block) and _may_end(left) and _may_begin(blocks[at:]):
             yield left
             left = []
         left.append(block)
@@ -120,8 +120,19 @@ def _apart(blocks: Sequence[Wire | None], notes: Notes) -> Iterator[list[Wire]]:
         yield left
 
 
-def _asks(blocks: Sequence[Wire]) -> bool:
-    return any(kind_of(block) == "tool_use" for block in blocks)
+def _may_end(blocks: Sequence[Wire]) -> bool:
+    """Whether a message may end behind these blocks: words, with nothing that was asked and is not answered there."""
+    found = {str(block.get("tool_use_id")) for block in blocks}
+    asked = {str(block.get("id")) for block in blocks if is_server_call(block) or kind_of(block) == "tool_use"}
+    return bool(blocks) and asked <= found and not any(map(is_thought, blocks))
+
+
+def _may_begin(blocks: Sequence[Wire | None]) -> bool:
+    """Whether a message may begin with these blocks: what they go on with is asked for in them."""
+    there = [block for block in blocks if block is not None]
+    asked = {str(block.get("id")) for block in there if is_server_call(block)}
+    needed = {str(block["tool_use_id"]) for block in there if "tool_use_id" in block}
+    return asked >= needed.union(code for block in there if (code := _code_of(block)) is not None)
 
 
 def _code_of(block: Mapping[str, Any]) -> str | None:

@@ -24,6 +24,7 @@ from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_serve
 from turnwal.transcript.arguments import arguments_object, served_arguments
 from turnwal.transcript.blobs import base64_of
 from turnwal.transcript.ids import IdRule, Ids
+from turnwal.transcript.kept import merged
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
 from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_text, plain_text, tool_name, words_of
@@ -64,8 +65,8 @@ class Anthropic(Target):
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
         if self._served:
-            messages = paired(messages, notes)
-        if self._apart or self._served:
+            messages = merged([paired(messages, notes)], self)
+        if self._apart:
             messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":
             notes.add("bridge_added", "the first message is the user's")
