@@ -9,9 +9,9 @@ Rules, with their sources:
   signature alone carries it (earendil-works/pi#6457);
 - thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot
   be `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
-- where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
-  block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
-  with a bridge behind it that no log holds;
+- a reply that puts words before its thinking goes back as it came; but where a message is made of several, it begins
+  with it ("a final `assistant` message must start with a thinking block"; n8n-io/n8n#22550), so words of another reply,
+  as of a stream that broke off, are a message of their own, with a bridge behind it that no log holds;
 - what a server tool found goes with the call that asked for it, and neither alone (`pairs.py`);
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, kind_of, paired
 from turnwal.transcript.arguments import arguments_object, served_arguments
-from turnwal.transcript.blobs import base64_of
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.ids import IdRule, Ids
 from turnwal.transcript.kept import merged
 from turnwal.transcript.message import Answer, Asked, Message

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnwal.transcript.blobs import base64_of
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.target import Wire
 
 IMAGES: Final = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}

@@ -8,7 +8,7 @@ and files of the Files API by `fileUri`), "Function calling" (media inside a fun
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnwal.transcript.blobs import base64_of
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.target import Wire
 
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})

@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from turnwal.transcript.blobs import base64_of
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.chat.render import Chat, content_of
 from turnwal.transcript.ids import IdRule
 from turnwal.transcript.message import Asked

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.core.build import ask, log_of, result
-from turnwal.transcript.blobs import base64_of
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 from turnwal.transcript.targets import TARGETS
