@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -443,3 +444,20 @@ def test_what_was_shown_survives_a_sigkill_and_the_provider_takes_it_back(
         assert told.seqs[0] == finding.seqs[0]
         (left,) = [found for found in turnwal.plan(store.inspect("s")).findings if found.code == "partial_message"]
         assert left == finding
+
+
+@pytest.mark.parametrize("read", [1, 3])
+def test_a_number_that_no_event_holds_beside_a_stream_does_not_cost_what_was_said(read: int) -> None:
+    unlikely = {"content": [{"token": "t", "logprob": float("-inf")}]}
+    said = (("some ", None), ("more ", None), ("words", "stop"))
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": word}, "logprobs": unlikely, "finish_reason": end}]}
+        for word, end in said
+    ]
+    with Sessions(MemoryStore()) as store:
+        with store.session("a") as session, session.turn(user="go") as turn, turn.step() as step:
+            passed = list(islice(step.stream(Chunks(chunks), target="openai-chat"), read))
+        message = next(event for event in store.inspect("a") if event.type == "assistant_message")
+    assert passed == chunks[:read]
+    assert message.data["parts"][0]["content"] == "".join(word for word, _ in said[:read])
+    assert message.data["native"]["reply"]["choices"][0]["logprobs"]["content"][0]["logprob"] == "-Infinity"

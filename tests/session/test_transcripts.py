@@ -320,7 +320,10 @@ def test_what_differs_from_the_session_is_a_warning_or_a_refusal(sessions: Sessi
         assert found.code == "order"
         with pytest.raises(Refused, match="unknown"):
             session.compare("anthropic", sent, check="maybe")  # type: ignore[arg-type]
-        for broken in ({"role": "user"}, ["text"], [None], 7):
+        deep: list[Any] = []
+        for _ in range(5_000):
+            deep = [deep]
+        for broken in ({"role": "user"}, ["text"], [None], 7, [{"role": "user", "content": deep}]):
             with pytest.raises(InvalidEvent, match="list of"):
                 session.compare("anthropic", broken)
 

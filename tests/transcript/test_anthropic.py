@@ -385,6 +385,23 @@ def test_white_space_at_the_end_of_a_last_answer_is_not_sent() -> None:
 # --- what is refused
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": SONNET}},
+        {"type": "mcp_tool_listing", "mcp_server_name": "files", "tools": []},
+    ],
+    ids=lambda block: block["type"],
+)
+def test_a_block_that_is_sent_back_where_it_came_is_not_refused(block: Block) -> None:
+    found = rendered(told("go"), replied(THINKING, block, THINKING, text("ok")), told("on"))
+    assert found.messages[1] == model(THINKING, block, THINKING, text("ok"))
+    assert codes(found) == []
+    assert ("bad_shape", "messages[0].content[0]") in [
+        (problem.code, problem.position) for problem in check(TARGET, [user(block)])
+    ]
+
+
 @pytest.mark.parametrize("history", HISTORIES, ids=range(len(HISTORIES)))
 def test_valid_histories_break_no_rule(history: list[Wire]) -> None:
     assert check(TARGET, history) == []

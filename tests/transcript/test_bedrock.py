@@ -691,3 +691,20 @@ def test_whatever_befell_a_session_the_request_is_valid_and_only_grows(seed: int
 
     extend(log, [user("later")])
     assert sent(log, model).messages[: len(rendering.messages) - 1] == rendering.messages[:-1]
+
+
+def test_bytes_as_the_packages_of_aws_take_them_are_measured_and_not_refused() -> None:
+    seen = log_of(("user_message", {"parts": [PNG, PDF, {"type": "text", "content": "see"}]}))
+    assert check("bedrock", with_bytes(render(seen, "bedrock").messages)) == []
+
+    def told(kind: str, format: str, held: Any) -> list[tuple[str, str]]:
+        block = {kind: {"format": format, "name": "a", "source": {"bytes": held}}}
+        found = check("bedrock", [{"role": "user", "content": [{"text": "see"}, block]}])
+        return [(problem.code, problem.position.removeprefix(f"messages[0].content[1].{kind}.")) for problem in found]
+
+    for kind, format, size in (("image", "png", 3_932_160), ("document", "pdf", 4_718_592)):
+        for made in (bytes, bytearray):
+            assert told(kind, format, made(size)) == []
+            assert told(kind, format, made(size + 1)) == [("too_large", "source.bytes")]
+            assert told(kind, format, made()) == [("bad_shape", "source")]
+        assert told(kind, format, 7) == [("bad_shape", "source")]

@@ -680,6 +680,8 @@ def _drop(path: list[Any]) -> Callable[[Any], None]:
         (_drop([0, "parts"]), "empty_message"),
         (_set([0, "parts", 0, "text"], ""), "empty_message"),
         (_set([0, "role"], "function"), "bad_shape"),
+        (_set([0, "role"], ["tool"]), "bad_shape"),
+        (_set([2, "role"], "narrator"), "bad_shape"),
         (_set([0], "text"), "bad_shape"),
         (_set([0, "parts"], [{}]), "bad_shape"),
         (_set([0, "parts", 0, "inlineData"], {}), "bad_shape"),
@@ -702,6 +704,16 @@ def test_each_broken_rule_is_found(change: Callable[[Any], None], code: str) -> 
     change(contents)
 
     assert code in problems(contents)
+
+
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_responses_may_have_a_role_of_their_own(role: str) -> None:
+    contents = copy.deepcopy(GOOD)
+    contents[2]["role"] = role
+    assert problems(contents) == []
+
+    del contents[2]["parts"][1]
+    assert problems(contents) == ["unanswered_call"]
 
 
 def test_two_responses_with_one_id_are_found() -> None:

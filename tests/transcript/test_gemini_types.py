@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from google.genai import types
 
+from turnwal.transcript.check import check
 from turnwal.transcript.parsing import Log as Seeded
 from turnwal.transcript.parsing import parse
+from turnwal.transcript.patching import patch
 from turnwal.transcript.render import render
 
 from .test_gemini import CODE, FOUND, HISTORIES, INLINE, NEW, OLD, chunk, random_log, reply, sent
@@ -92,3 +94,16 @@ def test_parts_that_were_made_by_hand_are_read() -> None:
 
     log = Seeded.seed("gemini", [made])
     assert log.events[0].data["parts"][0]["content"] == "+/8="
+
+
+def test_contents_as_the_package_shows_them_are_healthy() -> None:
+    response = types.Part.from_function_response(name="f", response={"result": "sunny"})
+    contents = [
+        types.Content(role="user", parts=[types.Part.from_text(text="weather?")]),
+        types.Content(role="model", parts=[types.Part.from_function_call(name="f", args={"a": 1})]),
+        types.Content(role="tool", parts=[response]),
+    ]
+    assert check("gemini", contents) == []
+    assert patch("gemini", contents) == contents  # type: ignore[arg-type]  # it reads what they stand for
+    made = render(Seeded.seed("gemini", contents), "gemini", model="gemini-2.5-pro").messages  # type: ignore[arg-type]
+    assert [content["role"] for content in made] == ["user", "model", "user"]

@@ -90,6 +90,11 @@ def asked(message: dict[str, Any], *before: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": [*before, *message["content"]]}
 
 
+def said(*blocks: dict[str, Any]) -> dict[str, Any]:
+    """A message of the model's."""
+    return {"role": "assistant", "content": [*blocks]}
+
+
 def image(**source: str) -> dict[str, Any]:
     """An image of Anthropic's."""
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"} | source}
@@ -150,7 +155,7 @@ PLANTED: dict[str, list[tuple[str, Spoil]]] = {
         ("orphan_result", put({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "b"}]}, 1)),
         ("reasoning_alone", put(THINKING, 1, "content", 2)),
         ("reasoning_alone", at(3, content=[THINKING])),
-        ("reasoning_not_first", lambda m: m.__setitem__(slice(1, None), [asked(m[1], TEXT, THINKING), m[2]])),
+        ("reasoning_not_first", lambda m: m.__setitem__(slice(1, None), [said(TEXT), asked(m[1], THINKING), m[2]])),
         ("results_not_first", put(TEXT, 2, "content", 0)),
         ("results_not_first", put({"role": "user", "content": "hurry"}, 2)),
         ("surrogate", at(0, content=HALF)),

@@ -118,3 +118,63 @@ def test_what_a_reply_says_beside_its_message_is_kept_and_not_sent(
 )
 def test_a_reply_that_says_nothing_else_keeps_nothing_else(target: str, reply: dict[str, Any]) -> None:
     assert "reply" not in parse(target, reply).get("native", {})
+
+
+NAN, MINUS = float("nan"), float("-inf")
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+LOGPROB = {"token": "ok", "logprob": MINUS}
+USED = {"prompt_tokens": 1, "x": NAN}
+UNHELD: list[tuple[str, Any, tuple[Any, ...], Any]] = [
+    (
+        "openai-chat",
+        completion(logprobs={"content": [LOGPROB]}),
+        ("native", "reply", "choices", 0, "logprobs", "content", 0),
+        {"token": "ok", "logprob": "-Infinity"},
+    ),
+    ("openai-chat", completion() | {"usage": USED}, ("usage",), {"prompt_tokens": 1, "x": "NaN"}),
+    (
+        "gemini",
+        {"candidates": [candidate(avgLogprobs=NAN)]},
+        ("native", "reply", "candidates", 0, "avgLogprobs"),
+        "NaN",
+    ),
+    ("bedrock", bedrock(trace=deep(199)), ("native", "reply", "trace", *"a" * 197), '{"a":{"a":1}}'),
+    ("bedrock", bedrock(usage=deep(200)), ("usage", *"a" * 199), '{"a":1}'),
+    ("openai-responses", response(big=10**4_000), ("native", "reply", "big"), str(10**4_000)),
+    ("anthropic", anthropic(big=10**5_000), ("native", "reply", "big"), "(not kept: no text holds it)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "reply", "path", "held"), UNHELD, ids=[f"{at}-{each[0]}" for at, each in enumerate(UNHELD)]
+)
+def test_what_no_event_holds_beside_a_message_does_not_cost_the_message(
+    target: str, reply: Any, path: tuple[Any, ...], held: Any
+) -> None:
+    log = log_of(USER, ("assistant_message", parse(target, reply)))
+    found: Any = log.events[1].data
+    assert found["parts"][0]["content"] == "ok"
+    for step in path:
+        found = found[step]
+    assert found == held
+
+
+def test_what_an_event_can_just_hold_beside_a_message_is_kept_as_it_is() -> None:
+    reply = bedrock(trace=deep(197), usage=deep(199), big=10**4_000 - 1, small=1.5, yes=True)
+    found = log_of(USER, ("assistant_message", parse("bedrock", reply))).events[1].data
+    assert found["usage"] == reply["usage"]
+    assert found["native"]["reply"] == {name: reply[name] for name in ("trace", "big", "small", "yes")}
+
+
+def test_arguments_of_any_depth_are_the_text_of_a_call() -> None:
+    block = {"type": "tool_use", "id": "a", "name": "f", "input": deep(250)}
+    log = log_of(USER, ("assistant_message", parse("anthropic", anthropic(content=[block]))))
+    assert json.loads(log.events[1].data["parts"][0]["arguments"]) == deep(250)

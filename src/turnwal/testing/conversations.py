@@ -3,7 +3,8 @@
 Promises:
 - Replies of every target, carried from one to the other; ids that repeat, are empty, too long, or of characters that
   nobody allows; arguments that were cut off, and integers of thousands of digits; half characters; parts that nobody
-  knows; text that was shown and whose message never came; input that is free text.
+  knows, and media of no bytes or in no base64; text that was shown and whose message never came; input that is free
+  text.
 - Compactions, one behind and over the other; results that were pruned and then summarised; outcomes that come late.
 - Each log is one that a live session could have written, cut after any event.
 
@@ -40,6 +41,10 @@ _PARTS: Final[tuple[dict[str, Any], ...]] = (
     _IMAGE,
     {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"},
     {"type": "blob", "modality": "document", "mime_type": "application/pdf", "content": "JVBERi0="},
+    _IMAGE | {"content": ""},
+    _IMAGE | {"content": "iVBO\nRw==\n"},
+    _IMAGE | {"content": "no base64"},
+    {"type": "blob", "modality": "document", "mime_type": "application/pdf", "content": " \n"},
     {"type": "file", "modality": "document", "file_id": "file-1"},
     {"type": "of_tomorrow", "v": [1, {"x": 10**3000}]},
 )

@@ -30,7 +30,7 @@ CODES: Final = {
     "no_json": "a number is none that JSON can hold",
     "orphan_result": "a result has no call where it should have one",
     "reasoning_alone": "reasoning stands without what it belongs to, or the other way round",
-    "reasoning_not_first": "something stands before the reasoning that a message has to begin with",
+    "reasoning_not_first": "words of another reply stand before the reasoning that a message has to begin with",
     "results_apart": "the results of one message's calls do not stand together",
     "results_not_first": "something stands before a result in its message",
     "role_order": "the roles do not follow each other as the provider wants",

@@ -95,7 +95,7 @@ def _said(target: str, messages: object) -> list[_Said]:
     history = import_module(f"{package_of(target)}.parse").history
     try:
         said = [_one(type_, data) for type_, data in history(plain(messages))] if _is_list(messages) else None
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InvalidEvent(
             f"it is no list of {target} messages ({type(error).__name__}: {error})",
             action="compare",

@@ -21,6 +21,7 @@ from turnwal.core.pairs import Pairs
 from turnwal.core.recovery import answer
 from turnwal.core.rules import UNKNOWN, Verdict, text_for_model
 from turnwal.core.types import SURFACE
+from turnwal.transcript.late import Late, outcome_parts
 from turnwal.transcript.message import Answer, Asked, Kind, Message
 from turnwal.transcript.partial import Partial
 
@@ -62,8 +63,7 @@ class Conversation:
         """By index: why an event is not shown."""
         self._results: dict[int, int] = {}
         """By key: the seq of the newest event that answers the call. Its content may be large, and hidden by now."""
-        self._late: dict[int, int] = {}
-        """By key: the seq of the newest outcome that was learnt after the result."""
+        self._late = Late()
         self._placed: dict[int, int] = {}
         """By key: the index of the message that shows the call."""
         self._open: dict[int, str] = {}
@@ -97,7 +97,7 @@ class Conversation:
         elif type == "tool_outcome" and self._outcomes == "replace":
             key = _key(event)
             if key in self._results and not values.is_synthetic(event.data):
-                self._late[key] = event.seq
+                self._late.add(key, event.seq)
                 self._touch(self._placed.get(key))
 
     def feed_all(self, events: Iterable[Event]) -> "Conversation":
@@ -128,6 +128,7 @@ class Conversation:
         for key, index in self._unsent.items():
             if self._was_handed_over(key):
                 self._touch(index)
+        self._miss()
         start, surface = min(self._stale, len(self._messages)), self._pairs.surface
         self._forget(start)
         events = surface[start:]
@@ -155,6 +156,14 @@ class Conversation:
     def _touch(self, index: int | None) -> None:
         if index is not None and index < self._stale:
             self._stale = index
+
+    def _miss(self) -> None:
+        """Make the calls anew whose late outcome was shown and is hidden now."""
+        told = {seq: key for seq in self._seqs[self._stale :] if (key := self._late.told_by(seq)) is not None}
+        for event in self._pairs.surface[self._stale :] if told else ():
+            told.pop(event.seq, None)
+        for key in told.values():
+            self._touch(self._placed.get(key))
 
     def _forget(self, start: int) -> None:
         for index in range(start, len(self._messages)):
@@ -235,18 +244,16 @@ class Conversation:
     def _answer(self, key: int, seq: int) -> tuple[Answer, Finding | None]:
         result = self._visible(self._results.get(key))
         if result is not None:
-            late = self._visible(self._late.get(key))
+            late = self._visible(self._late.newest(key, self._index))
             if late is None:
                 native = result.data.get("native")
                 native = native if isinstance(native, dict) else None
                 return Answer(result.seq, _parts(result), _is_error(result), native), None
             said = f"the outcome at seq {late.seq} stands in place of the result"
-            return Answer(late.seq, outcome_parts(late), _is_error(late)), Finding(
-                "outcome_in_place", (result.seq, late.seq), said
-            )
+            found = Finding("outcome_in_place", (result.seq, late.seq), said)
+            return Answer(late.seq, outcome_parts(late), _is_error(late)), found
         words, waits = self._stand_in(key)
-        if self._call(key) is not None:
-            self._open[key] = words
+        self._open[key] = words
         code = "waiting_call" if waits else "unanswered_call"
         said = f"call {keys.text(key)} has no result; it is answered in the transcript alone"
         return Answer(None, [{"type": "text", "content": words}], is_error=not waits), Finding(code, (seq,), said)
@@ -275,16 +282,6 @@ class Conversation:
 
     def _call(self, key: int) -> Call | None:
         return self._pairs.scan.run(self._pairs.run).find(key)
-
-
-def outcome_parts(event: Event) -> list[Mapping[str, Any]]:
-    """What a model reads of an outcome that was learnt after the result (F16)."""
-    said = {"happened": "it happened", "did_not_happen": "it did not happen"}.get(
-        str(event.data.get("outcome")), "it is still unknown whether it happened"
-    )
-    name = values.name_of(event.data) or "this call"
-    about = f"{name} (call id {values.id_of(event.data)})" if values.id_of(event.data) else name
-    return [{"type": "text", "content": f"Learnt later about {about}: {said}."}, *_parts(event)]
 
 
 def _parts(event: Event) -> list[Mapping[str, Any]]:

@@ -1,17 +1,24 @@
 """Replies of the providers' own packages, as plain JSON data.
 
 Promises: no package is imported; an object that can say itself as data does, by the names of the API, with what was not
-sent left out. Data stays what it is; bytes become base64, as JSON has them.
+sent left out. Data stays what it is; bytes become base64, as JSON has them. What stands beside a message never costs
+the message: a value in it that no event holds is text.
 """
 
 import json
 from base64 import b64encode
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from math import isfinite
+from typing import Any, Final
 
-from turnwal.core.errors import InvalidEvent
+from turnwal.core.errors import InvalidEvent, OverLimit
+from turnwal.core.limits import INTEGER_DIGITS_MAX, NESTING_MAX
 from turnwal.core.line import compact
+
+_NOT_KEPT: Final = "(not kept: no text holds it)"
+_INTEGER_END: Final[int] = 10**INTEGER_DIGITS_MAX
+"""The first integer that no event holds."""
 
 
 def plain(value: object) -> Any:
@@ -53,10 +60,38 @@ def opened(value: Any, depth: int = 6) -> Any:
 
 
 def with_rest(data: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of a message, with what else its reply says in `native.reply`, which is never sent."""
+    """The data of a message, with what else its reply says in `native.reply`, which is never sent.
+
+    In that, and in its usage, what no event holds (NaN, a depth of hundreds) is the text of its JSON.
+    """
+    if "usage" in data:
+        data["usage"] = _holdable(data["usage"], 1)
     if rest:
-        data["native"] = {"provider": data["provider"], **data.get("native", {}), "reply": dict(rest)}
+        kept = _holdable(rest, 2)
+        data["native"] = {"provider": data["provider"], **data.get("native", {}), "reply": kept}
     return data
+
+
+def _holdable(value: Any, depth: int) -> Any:
+    """The value as it can stand at a depth of the data of an event."""
+    if depth < NESTING_MAX and isinstance(value, dict):
+        return {name: _holdable(item, depth + 1) for name, item in value.items()}
+    if depth < NESTING_MAX and isinstance(value, list):
+        return [_holdable(item, depth + 1) for item in value]
+    if _is_held(value):
+        return value
+    try:
+        return told(value)
+    except (RecursionError, ValueError):
+        return _NOT_KEPT
+
+
+def _is_held(value: object) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, int):
+        return abs(value) < _INTEGER_END
+    return not isinstance(value, (dict, list))
 
 
 def rest_of(reply: Mapping[str, Any], told: AbstractSet[str]) -> dict[str, Any]:
@@ -68,7 +103,7 @@ def told(value: object) -> str:
     """Data as the text of a call's arguments; what no event holds (NaN, a depth of hundreds) stands there."""
     try:
         return compact(value)
-    except InvalidEvent:
+    except (InvalidEvent, OverLimit):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

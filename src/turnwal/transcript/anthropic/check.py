@@ -9,13 +9,17 @@ Sources: docs.anthropic.com, "Handle tool calls", "Extended thinking", "Vision",
 `tool_result` blocks", "each tool_use must have a single result", "`tool_use` ids must be unique", "text content blocks
 must be non-empty", "messages: first message must use the "user" role", "The final block in an assistant message cannot
 be `thinking`.", "a final `assistant` message must start with a thinking block (preceeding the lastmost set of
-`tool_use` and `tool_result` blocks)", which is looked at where there is thinking: a model may not have thought at all.
+`tool_use` and `tool_result` blocks)", which is looked at where thinking begins one of several messages that count as
+one: a model may not have thought at all, or have put words or a compaction before it ("Adaptive thinking",
+"Compaction").
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from turnwal.transcript.anthropic.halves import SERVER_CALLS, halves
+from turnwal.transcript.anthropic.reading import blocks_of, group_from, is_kind, kind_of, role_of, text_in
 from turnwal.transcript.check import Problem
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -23,11 +27,10 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS: Final = {
     "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
     "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
-    | {"compaction"},
+    | {"compaction", "fallback", "mcp_tool_listing"},
     "system": frozenset({"text"}),
 }
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
-_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 _BASE64: Final = re.compile(r"[a-zA-Z0-9+/]+={0,2}")
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -43,38 +46,55 @@ _SOURCES: Final = {
 def problems(messages: Sequence[Any], system: object = None) -> Iterator[Problem]:
     """Every broken rule, in the order of the messages."""
     yield from _system(system)
-    if messages and _role(messages[0]) == "assistant":
+    if messages and role_of(messages[0]) == "assistant":
         yield Problem("first_role", "messages[0]", "the first message must be the user's")
     seen: set[str] = set()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
-        if _role(message) not in _BLOCKS:
+        if role_of(message) not in _BLOCKS:
             yield Problem("bad_shape", where, "it is no message of the user, the assistant or the system")
             continue
-        if _role(message) == "system":
+        if role_of(message) == "system":
             yield from _instructed(messages, index, where)
         yield from _content(message, where, last=index == len(messages) - 1)
-        following = _group(messages, index + 1)
-        if _role(message) == "assistant" and not (following and _role(following[0]) == "assistant"):
+        following = group_from(messages, index + 1)
+        if role_of(message) == "assistant" and not (following and role_of(following[0]) == "assistant"):
             yield from _end(message, where)
         yield from _calls(message, following, where, seen)
-        if index == 0 or _role(messages[index - 1]) != _role(message):
+        if role_of(message) == "assistant":
+            yield from halves(messages, index)
+        if index == 0 or role_of(messages[index - 1]) != role_of(message):
             yield from _results(messages, index, _together(messages, index))
     yield from _beginning(messages)
 
 
 def _beginning(messages: Sequence[Any]) -> Iterator[Problem]:
-    """What is wrong with how the newest message of the model begins, where it asks for calls."""
+    """What is wrong with how the newest message of the model begins, where it asks for calls.
+
+    A reply may think wherever it likes. But several messages count as one, and where one of them begins with thinking,
+    words that stand before it are those of another reply.
+    """
     end = len(messages)
-    while end and _role(messages[end - 1]) != "assistant":
+    while end and role_of(messages[end - 1]) != "assistant":
         end -= 1
     start = end
-    while start and _role(messages[start - 1]) == "assistant":
+    while start and role_of(messages[start - 1]) == "assistant":
         start -= 1
-    kinds = [_kind(block) for message in messages[start:end] for block in _blocks(message) or [{"type": "text"}]]
-    thought = next((at for at, kind in enumerate(kinds) if kind in _THOUGHTS), 0)
-    if thought and "tool_use" in kinds and not any(kind.endswith("_tool_result") for kind in kinds[:thought]):
-        yield Problem("reasoning_not_first", f"messages[{start}]", "it thinks, and does not begin with that")
+    said = [[kind_of(block) for block in blocks_of(message)] or ["text"] for message in messages[start:end]]
+    if not any("tool_use" in kinds for kinds in said):
+        return
+    before: list[str] = []
+    for index, kinds in enumerate(said, start):
+        if kinds[0] in _THOUGHTS and not _goes_on(before):
+            yield Problem("reasoning_not_first", f"messages[{index}]", "words of another reply stand before it")
+        before += kinds
+
+
+def _goes_on(before: Sequence[str]) -> bool:
+    """Whether thinking may stand behind blocks of these types: they begin with it, or a reply goes on behind them."""
+    served = bool(before) and before[-1] in SERVER_CALLS
+    found = any(kind.endswith("_tool_result") for kind in before)
+    return served or found or set(before) <= {"compaction"} or before[0] in _THOUGHTS
 
 
 def _system(system: object) -> Iterator[Problem]:
@@ -83,7 +103,7 @@ def _system(system: object) -> Iterator[Problem]:
     elif isinstance(system, str) and system and not system.strip():
         yield Problem("empty_message", "system", "its text is blank")
     for at, block in enumerate(system if isinstance(system, list) else ()):
-        text = block.get("text") if isinstance(block, dict) and _is(block, "text") else None
+        text = block.get("text") if isinstance(block, dict) and is_kind(block, "text") else None
         if not isinstance(text, str):
             yield Problem("bad_shape", f"system[{at}]", "it is no block of text")
         elif not text.strip():
@@ -93,12 +113,12 @@ def _system(system: object) -> Iterator[Problem]:
 def _instructed(messages: Sequence[Any], index: int, where: str) -> Iterator[Problem]:
     """What is wrong with where system text stands among the messages."""
     before = messages[index - 1] if index else None
-    served = any(_kind(block) in _SERVER_CALLS for block in _blocks(before)[-1:])
+    served = any(kind_of(block) in SERVER_CALLS for block in blocks_of(before)[-1:])
     if index == 0:
         yield Problem("first_role", where, "system text at the beginning stands beside the messages")
-    elif _role(before) != "user" and not (_role(before) == "assistant" and served):
+    elif role_of(before) != "user" and not (role_of(before) == "assistant" and served):
         yield Problem("role_order", where, "system text stands behind a message of the user")
-    if index + 1 < len(messages) and _role(messages[index + 1]) != "assistant":
+    if index + 1 < len(messages) and role_of(messages[index + 1]) != "assistant":
         yield Problem("role_order", where, "behind system text stands the assistant")
 
 
@@ -146,10 +166,10 @@ def _block(block: object, role: str, where: str) -> Iterator[Problem]:
 def _media(block: Mapping[str, Any], kind: str, where: str) -> Iterator[Problem]:
     source = block.get("source")
     source = source if isinstance(source, dict) else {}
-    held = _SOURCES[kind].get(_kind(source))
+    held = _SOURCES[kind].get(kind_of(source))
     if held is None or not source.get(held):
         yield Problem("bad_shape", f"{where}.source", f"a source is one of {', '.join(_SOURCES[kind])}, and not empty")
-    elif _is(source, "base64"):
+    elif is_kind(source, "base64"):
         media, data = source.get("media_type"), source["data"]
         if media not in (_IMAGES if kind == "image" else ("application/pdf",)):
             yield Problem("bad_shape", f"{where}.source.media_type", "its media type is not taken")
@@ -184,40 +204,32 @@ def _result_content(block: Mapping[str, Any], where: str) -> Iterator[Problem]:
 
 def _end(message: Mapping[str, Any], where: str) -> Iterator[Problem]:
     """What is wrong with the last block of what the model said at one go."""
-    blocks = _blocks(message)
-    if blocks and _kind(blocks[-1]) in _THOUGHTS:
+    blocks = blocks_of(message)
+    if blocks and kind_of(blocks[-1]) in _THOUGHTS:
         yield Problem("reasoning_alone", f"{where}.content[{len(blocks) - 1}]", "a message does not end in thinking")
 
 
 def _calls(message: Mapping[str, Any], following: Sequence[Any], where: str, seen: set[str]) -> Iterator[Problem]:
     answered = set(_answered(following))
-    blocks = _blocks(message)
-    results = {_text(block, "tool_use_id") for block in blocks if _kind(block).endswith("_tool_result")}
-    asked: set[str | None] = set()
+    blocks = blocks_of(message)
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
-        if _is(block, "tool_use"):
-            id = _text(block, "id")
+        if is_kind(block, "tool_use"):
+            id = text_in(block, "id")
             if id in seen:
                 yield Problem("duplicate_id", f"{here}.id", f"the id {id!r} is taken")
             if id is not None:
                 seen.add(id)
             if id not in answered:
                 yield Problem("unanswered_call", here, f"the next message has no result for {id!r}")
-        elif _kind(block) in _SERVER_CALLS:
-            asked.add(_text(block, "id"))
-            if _text(block, "id") not in results and following:
-                yield Problem("unanswered_call", here, "what the server tool found does not follow")
-        elif _kind(block).endswith("_tool_result") and _text(block, "tool_use_id") not in asked:
-            yield Problem("orphan_result", here, "its server call does not stand before it")
 
 
 def _together(messages: Sequence[Any], index: int) -> set[str | None]:
     """The ids of the calls that the messages before a user's ask for; equal roles count as one message."""
     ids: set[str | None] = set()
     at = index - 1
-    while at >= 0 and _role(messages[at]) == "assistant":
-        ids |= {_text(block, "id") for block in _blocks(messages[at]) if _is(block, "tool_use")}
+    while at >= 0 and role_of(messages[at]) == "assistant":
+        ids |= {text_in(block, "id") for block in blocks_of(messages[at]) if is_kind(block, "tool_use")}
         at -= 1
     return ids
 
@@ -225,35 +237,27 @@ def _together(messages: Sequence[Any], index: int) -> set[str | None]:
 def _answered(following: Sequence[Any]) -> Iterator[str | None]:
     """The ids of the results in the next message, and in those behind it as long as results alone stand before them."""
     for message in following:
-        blocks = _blocks(message)
-        yield from (_text(block, "tool_use_id") for block in blocks if _is(block, "tool_result"))
-        if not blocks or not all(_is(block, "tool_result") for block in blocks):
+        blocks = blocks_of(message)
+        yield from (text_in(block, "tool_use_id") for block in blocks if is_kind(block, "tool_result"))
+        if not blocks or not all(is_kind(block, "tool_result") for block in blocks):
             return
-
-
-def _group(messages: Sequence[Any], index: int) -> list[Any]:
-    """The messages from an index on that count as one."""
-    end = index
-    while end < len(messages) and (end == index or _role(messages[end]) == _role(messages[index])):
-        end += 1
-    return list(messages[index:end])
 
 
 def _results(messages: Sequence[Any], index: int, calls: set[str | None]) -> Iterator[Problem]:
     """What is wrong with the results in the messages from an index on that count as one."""
     found: set[str | None] = set()
     other = False
-    role = _role(messages[index])
+    role = role_of(messages[index])
     blocks = [
         (f"messages[{number}].content[{at}]", block)
-        for number, message in enumerate(_group(messages, index), index)
-        for at, block in enumerate(_blocks(message) or [{}])
+        for number, message in enumerate(group_from(messages, index), index)
+        for at, block in enumerate(blocks_of(message) or [{}])
     ]
     for here, block in blocks:
-        if not _is(block, "tool_result"):
+        if not is_kind(block, "tool_result"):
             other = True
             continue
-        id = _text(block, "tool_use_id")
+        id = text_in(block, "tool_use_id")
         if other:
             yield Problem("results_not_first", here, "results stand before everything else")
         if id in found:
@@ -261,29 +265,6 @@ def _results(messages: Sequence[Any], index: int, calls: set[str | None]) -> Ite
         if id not in calls or role != "user":
             yield Problem("orphan_result", here, f"the message before asks for no {id!r}")
         found.add(id)
-
-
-def _role(message: object) -> str | None:
-    return _text(message, "role") if isinstance(message, dict) else None
-
-
-def _blocks(message: object) -> list[Mapping[str, Any]]:
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def _kind(block: Mapping[str, Any]) -> str:
-    return _text(block, "type") or ""
-
-
-def _text(block: Mapping[str, Any], name: str) -> str | None:
-    """A field that holds text, or None."""
-    value = block.get(name)
-    return value if isinstance(value, str) else None
-
-
-def _is(block: Mapping[str, Any], kind: str) -> bool:
-    return block.get("type") == kind
 
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:

@@ -9,10 +9,10 @@ Rules, with their sources:
   signature alone carries it (earendil-works/pi#6457);
 - thinking is never the last of a message, and nothing by itself (F31; "The final block in an assistant message cannot
   be `thinking`."; tailcallhq/forgecode#2107, NousResearch/hermes-agent#16921);
-- where a message of the model holds thinking it begins with it ("a final `assistant` message must start with a thinking
-  block"; n8n-io/n8n#22550), so words that stand before it, as of a stream that broke off, are a message of their own,
-  with a bridge behind it that no log holds;
-- what a server tool found stands behind the call that asked for it, in the same message ("Web search tool");
+- a reply that puts words before its thinking goes back as it came; but where a message is made of several, it begins
+  with it ("a final `assistant` message must start with a thinking block"; n8n-io/n8n#22550), so words of another reply,
+  as of a stream that broke off, are a message of their own, with a bridge behind it that no log holds;
+- what a server tool found goes with the call that asked for it, and neither alone (`pairs.py`);
 - no empty message and no text of white space alone (AN6); the first message is the user's; equal roles are merged.
 """
 
@@ -20,8 +20,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from turnwal.transcript.anthropic.pairs import blocks_of, is_of_a_pair, is_server_call, is_thought, kind_of, paired
 from turnwal.transcript.arguments import arguments_object, served_arguments
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.ids import IdRule, Ids
+from turnwal.transcript.kept import merged
 from turnwal.transcript.message import Answer, Asked, Message
 from turnwal.transcript.target import Notes, Target, Wire, copied
 from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_text, plain_text, tool_name, words_of
@@ -29,11 +32,6 @@ from turnwal.transcript.words import BRIDGE, bridged, is_blank, is_text, lone_te
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_CHARS_MAX: Final = 5 * 1024 * 1024
 """Base64 of one image ("Vision": 5 MB an image); what is larger is refused with the whole request."""
-
-_SEALED: Final = frozenset({"thinking", "redacted_thinking"})
-"""Blocks that only the model that wrote them may read."""
-
-_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
 class Anthropic(Target):
@@ -67,7 +65,7 @@ class Anthropic(Target):
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
         if self._served:
-            messages = [kept for message in messages for kept in _paired(message, message is messages[-1], notes)]
+            messages = merged([paired(messages, notes)], self)
         if self._apart:
             messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":
@@ -78,11 +76,11 @@ class Anthropic(Target):
         return messages
 
     def merges(self, last: Wire, following: Wire) -> bool:
-        """Whether two neighbours become one: thinking begins a message, unless what goes on is a server tool's call."""
+        """Whether two neighbours become one: thinking begins one, or goes on behind a server call or a compaction."""
         content = last["content"]
         if following["role"] == "user" or not _begins_in_thought(following["content"]) or _begins_in_thought(content):
             return True
-        if isinstance(content, list) and content and _kind(content[-1]) in _SERVER_CALLS:
+        if isinstance(content, list) and content and (is_server_call(content[-1]) or _is_compaction(content)):
             return True
         self._apart = True
         return False
@@ -99,6 +97,7 @@ class Anthropic(Target):
         whole: Any = None if kept is None else kept.get("message")
         returns = _is_message(whole, "assistant") and not _ends_in_thought(whole["content"])
         if returns and self._unchanged(message, taken):
+            self._served = self._served or any(map(is_of_a_pair, blocks_of(whole)))
             return [copied(whole), *answers]
         content: list[Wire] = []
         for index, part in enumerate(message.parts):
@@ -124,6 +123,7 @@ class Anthropic(Target):
 
     def _call(self, asked: Asked, part: Mapping[str, Any], id: str, seq: int, notes: Notes) -> Wire:
         kept = self.verbatim(part)
+        self._served = self._served or (isinstance(kept, dict) and is_of_a_pair(kept))
         if isinstance(kept, dict) and "input" in kept:
             return {**copied(kept), "id": id}
         arguments = arguments_object(asked, seq, notes)
@@ -178,8 +178,8 @@ class Anthropic(Target):
         kept = self.verbatim(part)
         kind = part.get("type")
         if isinstance(kept, dict):
-            if not _is_thought(kept):
-                self._served = self._served or kind in ("server_tool_call", "server_tool_call_response")
+            if not is_thought(kept):
+                self._served = self._served or is_of_a_pair(kept)
                 if kind == "server_tool_call" and "input" not in kept:
                     return [{**copied(kept), "input": served_arguments(part, message.seq, notes)}]
                 return [copied(kept)]
@@ -228,25 +228,21 @@ def _is_message(whole: Any, role: str) -> bool:
 
 
 def _ends_in_thought(content: object) -> bool:
-    return isinstance(content, list) and bool(content) and _is_thought(content[-1])
+    return isinstance(content, list) and bool(content) and is_thought(content[-1])
+
+
+def _is_compaction(content: list[Wire]) -> bool:
+    return all(kind_of(block) == "compaction" for block in content)
 
 
 def _begins_in_thought(content: object) -> bool:
-    return isinstance(content, list) and bool(content) and _is_thought(content[0])
-
-
-def _is_thought(block: object) -> bool:
-    return isinstance(block, dict) and _kind(block) in _SEALED
-
-
-def _kind(block: Wire) -> str:
-    return str(block.get("type"))
+    return isinstance(content, list) and bool(content) and is_thought(content[0])
 
 
 def _source(part: Mapping[str, Any]) -> Wire | None:
     """An image or document block, or None for what Anthropic does not take."""
-    media, content, uri = part.get("mime_type"), part.get("content"), part.get("uri")
-    if part.get("type") == "blob" and isinstance(content, str):
+    media, content, uri = part.get("mime_type"), base64_of(part), part.get("uri")
+    if content is not None:
         source: Wire = {"type": "base64", "media_type": media, "data": content}
     elif part.get("type") == "uri" and isinstance(uri, str) and uri.startswith("https://"):
         source = {"type": "url", "url": uri}
@@ -255,25 +251,6 @@ def _source(part: Mapping[str, Any]) -> Wire | None:
     if str(media) in _IMAGES or (source["type"] == "url" and part.get("modality") == "image"):
         return {"type": "image", "source": source} if len(source.get("data", "")) <= _IMAGE_CHARS_MAX else None
     return {"type": "document", "source": source} if media == "application/pdf" else None
-
-
-def _paired(message: Wire, is_last: bool, notes: Notes) -> list[Wire]:  # noqa: FBT001 - a fact of the message
-    """The message without the blocks of server tools that have no other half in it; a pause at the end is whole."""
-    content = message["content"]
-    if message["role"] != "assistant" or not isinstance(content, list):
-        return [message]
-    calls = {str(block.get("id")) for block in content if _kind(block) in _SERVER_CALLS}
-    found = {str(block["tool_use_id"]) for block in content if "tool_use_id" in block}
-    kept = [
-        block
-        for block in content
-        if (_kind(block) not in _SERVER_CALLS or is_last or str(block.get("id")) in found)
-        and ("tool_use_id" not in block or str(block["tool_use_id"]) in calls)
-    ]
-    if len(kept) == len(content):
-        return [message]
-    notes.add("part_left_out", "a block of a server tool has no other half in its message")
-    return [{**message, "content": kept}] if kept else []
 
 
 def _trim(message: Wire) -> None:

@@ -1,4 +1,4 @@
-"""What Amazon Bedrock's Converse refuses of `messages`, as the REST JSON has them.
+"""What Amazon Bedrock's Converse refuses of `messages`, as the REST JSON has them, or boto3 with its bytes.
 
 Sources: its API reference (Message, ContentBlock, ToolUseBlock, ToolResultBlock, ReasoningContentBlock, DocumentBlock);
 the words of its errors: "Expected toolResult blocks at messages.N.content for the following Ids", "The number of
@@ -139,10 +139,18 @@ def _media(kind: str, held: _Dict, where: str) -> Iterator[Problem]:
         yield Problem("bad_shape", f"{where}.format", f"a format is one of {', '.join(_FORMATS[kind])}")
     if kind == "document" and (not _matches(_DOCUMENT, held.get("name")) or re.search(r"\s\s", held["name"])):
         yield Problem("bad_name", f"{where}.name", "a name is letters, digits, single spaces and ()[]-")
-    if len(source) != 1 or ("bytes" in source and not _matches(_BASE64, source["bytes"])):
+    chars = _chars(source["bytes"]) if "bytes" in source else None
+    if len(source) != 1 or chars == 0:
         yield Problem("bad_shape", f"{where}.source", "a source is base64 in bytes, or an address in S3")
-    elif "bytes" in source and len(source["bytes"]) > _CHARS_MAX[kind]:
+    elif chars is not None and chars > _CHARS_MAX[kind]:
         yield Problem("too_large", f"{where}.source.bytes", "an image has at most 3.75 MB, a document 4.5 MB")
+
+
+def _chars(held: object) -> int:
+    """How long base64 is, or what it becomes of bytes, as boto3 takes them; 0 for what is neither."""
+    if isinstance(held, (bytes, bytearray)):
+        return (len(held) + 2) // 3 * 4
+    return len(held) if isinstance(held, str) and _matches(_BASE64, held) else 0
 
 
 def _documents(message: _Dict, where: str, names: set[str]) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.target import Wire
 
 IMAGES: Final = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
@@ -52,9 +53,9 @@ def media_of(part: Mapping[str, Any], name: str) -> Wire | None:
 
 
 def _source(part: Mapping[str, Any], chars_max: int) -> Wire | None:
-    content, uri = part.get("content"), part.get("uri")
-    if part.get("type") == "blob" and isinstance(content, str):
-        return {"bytes": content} if 0 < len(content) <= chars_max else None
+    content, uri = base64_of(part), part.get("uri")
+    if content is not None:
+        return {"bytes": content} if len(content) <= chars_max else None
     if part.get("type") == "uri" and isinstance(uri, str) and uri.startswith("s3://"):
         return {"s3Location": {"uri": uri}}
     return None

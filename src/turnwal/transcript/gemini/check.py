@@ -21,6 +21,8 @@ _FUNCTION: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _BASE64: Final = re.compile(r"[a-zA-Z0-9+/_-]+={0,2}")
 _MODEL_ONLY: Final = frozenset({"functionCall", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _DATA: Final = _MODEL_ONLY | {"text", "inlineData", "fileData", "functionResponse"}
+_RESPONDING: Final = ("tool", "function")
+"""Other names of the user in a content of function responses (README of google-genai; "Function calling")."""
 _JOINT: Final = re.compile(r"_([a-z])")
 _ASKED_BY: Final = {"codeExecutionResult": "executableCode", "toolResponse": "toolCall"}
 
@@ -167,7 +169,9 @@ def _user_turn(content: _Content, before: object, where: str) -> Iterator[Proble
 
 
 def _role(content: object) -> object:
-    return content.get("role", "user") if isinstance(content, dict) else None
+    role = content.get("role", "user") if isinstance(content, dict) else None
+    responds = role in _RESPONDING and bool(_functions(content, "functionResponse"))
+    return "user" if responds else role
 
 
 def _dicts(content: object) -> list[_Content]:

@@ -8,6 +8,7 @@ and files of the Files API by `fileUri`), "Function calling" (media inside a fun
 from collections.abc import Mapping
 from typing import Any, Final
 
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.target import Wire
 
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
@@ -28,9 +29,9 @@ def media_of(part: Mapping[str, Any]) -> Wire | None:
     """The part of a content for a blob or an address, or None for what Gemini does not take."""
     media = part.get("mime_type")
     media = media if isinstance(media, str) and _is_taken(media) else None
-    content, uri = part.get("content"), part.get("uri")
-    if part.get("type") == "blob" and isinstance(content, str) and media is not None:
-        small = 0 < len(content) <= _CHARS_MAX
+    content, uri = base64_of(part), part.get("uri")
+    if content is not None and media is not None:
+        small = len(content) <= _CHARS_MAX
         return {"inlineData": {"mimeType": media, "data": content}} if small else None
     if part.get("type") == "uri" and isinstance(uri, str):
         if media is not None and uri.startswith(("https://", "gs://")):

@@ -24,6 +24,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.chat.render import Chat, content_of
 from turnwal.transcript.ids import IdRule
 from turnwal.transcript.message import Asked
@@ -66,11 +67,11 @@ class Mistral(Chat):
     @staticmethod
     def media(part: Mapping[str, Any]) -> Wire | None:
         """A chunk for an image, a sound or a document."""
-        kind, mime, content, uri = part.get("type"), part.get("mime_type"), part.get("content"), part.get("uri")
+        kind, mime, content, uri = part.get("type"), part.get("mime_type"), base64_of(part), part.get("uri")
         if kind == "uri" and isinstance(uri, str) and uri.startswith(("https://", "data:")):
             field = _URLS.get(str(part.get("modality")))
             return None if field is None else {"type": field, field: uri}
-        if kind != "blob" or not isinstance(content, str):
+        if content is None:
             return None
         if str(mime) in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
             return {"type": "image_url", "image_url": f"data:{mime};base64,{content}"}

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.chat.render import Chat
 from turnwal.transcript.ids import IdRule
 from turnwal.transcript.message import Asked
@@ -61,11 +62,11 @@ class OpenAIChat(Chat):
     @staticmethod
     def media(part: Mapping[str, Any]) -> Wire | None:
         """A block for an image, a sound or a PDF."""
-        kind, mime, content, uri = part.get("type"), part.get("mime_type"), part.get("content"), part.get("uri")
+        kind, mime, content, uri = part.get("type"), part.get("mime_type"), base64_of(part), part.get("uri")
         if kind == "uri" and isinstance(uri, str) and part.get("modality") == "image":
             known = uri.startswith(("https://", "http://", "data:image/"))
             return {"type": "image_url", "image_url": {"url": uri}} if known else None
-        if kind != "blob" or not isinstance(content, str):
+        if content is None:
             return None
         if str(mime) in _IMAGES and len(content) <= _IMAGE_CHARS_MAX:
             return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{content}"}}

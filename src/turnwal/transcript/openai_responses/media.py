@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from turnwal.transcript.binary import base64_of
 from turnwal.transcript.openai_responses.items import Item
 from turnwal.transcript.target import Wire
 
@@ -35,8 +36,8 @@ def _of_uri(part: Item) -> Wire | None:
 
 
 def _of_blob(part: Item) -> Wire | None:
-    mime, content = part.get("mime_type"), part.get("content")
-    if not isinstance(content, str) or len(content) > _CHARS_MAX:
+    mime, content = part.get("mime_type"), base64_of(part)
+    if content is None or len(content) > _CHARS_MAX:
         return None
     url = f"data:{mime};base64,{content}"
     if mime == "application/pdf":
