@@ -8,9 +8,9 @@ import pytest
 import turnwal
 from tests.session.helpers import asks, die, reply, stored
 from turnwal.core.errors import SessionHeld
-from turnwal.session import fleet
+from turnwal.session import fleet, fleet_report
 from turnwal.session.copying import CopyReport
-from turnwal.session.fleet import FleetReport, LostCall, Recovery
+from turnwal.session.fleet_report import FleetReport, LostCall, Recovery
 from turnwal.session.sessions import Sessions
 from turnwal.store.memory import MemoryStore
 
@@ -154,13 +154,13 @@ def test_an_attempt_that_was_left_open_is_told_with_its_tool(sessions: Sessions,
 
 def test_a_report_does_not_grow_with_the_names_that_models_make_up() -> None:
     report = FleetReport()
-    for number in range(fleet.TOOLS_MAX + 50):
+    for number in range(fleet_report.TOOLS_MAX + 50):
         call = LostCall(f"{number}.0", "", f"tool {number}", "main", "tool_outcome_unknown", None, "safe", 1, ())
         report.add(Recovery("s", "recovered", calls=(call,)))
 
     tools = dict(report.calls())
-    assert len(tools) == fleet.TOOLS_MAX + 1
-    assert tools[fleet.OTHER_TOOLS]["unknown"] == 50
+    assert len(tools) == fleet_report.TOOLS_MAX + 1
+    assert tools[fleet_report.OTHER_TOOLS]["unknown"] == 50
 
 
 def test_every_store_copies_into_memory_and_back(sessions: Sessions) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnwal.cli.fleet import Fleet
     from turnwal.core.line import Event
     from turnwal.core.recovery import Plan
-    from turnwal.session.fleet import FleetReport, Recovery
+    from turnwal.session.fleet_report import FleetReport, Recovery
     from turnwal.session.session import Session
     from turnwal.session.sessions import Sessions
 
@@ -94,7 +94,8 @@ def recover(
 
 def _recover_all(sessions: "Sessions", fleet: "Fleet", *, accept_loss: bool, wait: float, as_json: bool) -> int:
     from turnwal.cli.fleet import print_figures
-    from turnwal.session.fleet import FleetReport, members
+    from turnwal.session.fleet import members
+    from turnwal.session.fleet_report import FleetReport
 
     figures = FleetReport()
     code = fleet.run(

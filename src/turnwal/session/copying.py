@@ -29,7 +29,7 @@ from turnwal.core.errors import (
     TurnwalError,
 )
 from turnwal.core.line import read
-from turnwal.session.fleet import error_to_json, named
+from turnwal.session.fleet_report import error_to_json, named
 from turnwal.session.inspection import glance
 from turnwal.session.opening import open_tail
 from turnwal.session.transfer import lines_of, take_in

@@ -19,7 +19,7 @@ from turnwal.store.urls import open_store as open_door
 
 if TYPE_CHECKING:
     from turnwal.session.copying import Copy
-    from turnwal.session.fleet import Recovery
+    from turnwal.session.fleet_report import Recovery
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> "Sessions":
