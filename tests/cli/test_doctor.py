@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tests.cli.worlds import ATTACK, World, run, shell
+from tests.formats.databases import held
 from tests.formats.seen import digests, untouched
+from tests.formats.test_goose import HEALTHY, stored
 from turnwal.cli import exits
 
 KEYS = {"path", "format", "version", "session", "calls", "answered", "verdict", "open", "damage", "on_resume"}
@@ -234,6 +236,16 @@ def test_a_repair_of_what_is_no_session_says_so(home: Path, tmp_path: Path) -> N
         assert result.exit_code == exits.ERROR
         assert words in result.stderr
         assert not (tmp_path / "out").exists()
+
+
+def test_a_database_that_its_tool_holds_is_neither_repaired_nor_imported(tmp_path: Path) -> None:
+    path = stored(tmp_path / "sessions.db", HEALTHY)
+    with held(path):
+        (told,), code = diagnoses(str(path))
+        assert (told["verdict"], code) == ("busy", exits.HELD)
+        assert run("repair", str(path), "-o", str(tmp_path / "out")).exit_code == exits.HELD
+        assert run("import", str(path), "--pick", "20260101_1").exit_code == exits.HELD
+    assert not (tmp_path / "out").exists()
 
 
 def test_of_several_sessions_one_has_to_be_picked(home: Path, tmp_path: Path) -> None:

@@ -39,13 +39,20 @@ def one_of(path: str, pick: str | None, *, action: str) -> "Found":
 
 
 def sessions_at(path: str, *, action: str) -> "list[Found]":
-    """The sessions of other tools at a path. Raises `SessionNotFound` where there is none, with the reason."""
-    from turnwal.core.errors import SessionNotFound
+    """The sessions of other tools at a path.
+
+    Raises `SessionNotFound` where there is none, with the reason, and `SessionHeld` where their tool holds them.
+    """
+    from turnwal.core.errors import SessionHeld, SessionNotFound
     from turnwal.formats.finding import Unread, find
 
     found: list[Found] = []
     problem = ""
     for each in find([path]):
+        if isinstance(each, Unread) and each.verdict == "busy":
+            raise SessionHeld(
+                each.problem, holder="its tool", action=action, subject=each.where, hint="end the tool, then try again"
+            )
         if isinstance(each, Unread):
             problem = problem or f"{each.where}: {each.problem}"
         else:
