@@ -1,5 +1,7 @@
 """Memory: what it has of a file, and what it needs of its own."""
 
+import gc
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -7,7 +9,8 @@ import pytest
 from tests.store.building import file_of, grow, head_of, lines_of, log_of, sound_lines
 from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import OwnershipLost, Refused, SessionNotFound, TooNew
-from turnwal.store.memory import MemoryStore
+from turnwal.store import memory
+from turnwal.store.memory import MemoryClaim, MemoryStore
 
 
 def test_positions_are_those_of_the_file_that_the_lines_would_make() -> None:
@@ -99,3 +102,35 @@ def test_an_interrupt_within_an_append_leaves_the_batch_out_and_the_session_usab
     claim.append(lines[2:], head_of(lines[:2]))
     assert sound_lines(list(store.read("s"))) == lines
     assert sound_lines(list(store.read("s", len(file_of(lines[:2])), after=head_of(lines[:2])))) == lines[2:]
+
+
+def test_a_claim_that_is_lost_on_its_way_owns_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    store.claim("s").release()
+
+    def interrupted(_: str) -> str:
+        raise KeyboardInterrupt
+
+    for place in ("describe", "told"):
+        with monkeypatch.context() as patched:
+            patched.setattr(memory, place, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.claim("s")
+        assert store.probe("s").owner is None
+    dropped: list[MemoryClaim] = [store.claim("s", owner="lost")]
+    assert store.probe("s").owner is not None
+    dropped.clear()
+    gc.collect()
+    assert store.probe("s").owner is None
+    store.claim("s").append(lines_of(log_of()), EMPTY)
+
+
+def test_whoever_waits_hears_of_a_claim_that_is_dropped() -> None:
+    store = MemoryStore()
+    held = [store.claim("s", owner="lost")]
+    timer = threading.Timer(0.2, held.clear)
+    timer.start()
+    try:
+        assert not store.claim("s", wait=30).released
+    finally:
+        timer.join()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -37,9 +38,13 @@ class Saboteur(MemoryStore):
     claim_type: type[SabotagedClaim] = SabotagedClaim
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> MemoryClaim:
-        super().claim(session, create=create, wait=wait, owner=owner)
-        claim = self.claim_type(self._memory, session)
-        self._claims[-1] = claim
+        sound = super().claim(session, create=create, wait=wait, owner=owner)
+        shelf = self._memory.shelves[session]
+        epoch, who, _ = shelf.ownership
+        claim = self.claim_type(self._memory, session, epoch)
+        shelf.ownership = (epoch, who, weakref.ref(claim))
+        self._claims.discard(sound)
+        self._claims.add(claim)
         return claim
 
 
@@ -146,8 +151,8 @@ class Impatient(Saboteur):
 
 class ReleasesForOthers(SabotagedClaim):
     def release(self) -> None:
-        self._epoch = self.shelf.epoch
         super().release()
+        self.shelf.ownership = (self.shelf.epoch, "", None)
 
 
 class CaseBlind(Saboteur):

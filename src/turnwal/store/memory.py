@@ -10,8 +10,10 @@ Does not: survive the process, or see damage: lines are kept whole.
 
 import threading
 import time
+import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from turnwal.core.chain import EMPTY, Head
 from turnwal.core.errors import SessionHeld
@@ -23,6 +25,9 @@ from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Gap, Presence, Record
 
+_LOOK_S: Final = 0.05
+"""How often whoever waits for a session looks whether its owner is still there."""
+
 
 class _Shelf:
     """One session: its lines, where each begins, who owns it, and how often it changed hands."""
@@ -32,8 +37,23 @@ class _Shelf:
         self.offsets: list[int] = []
         self.state = (0, 0, EMPTY)
         """How many lines are stored, of how many bytes, and their head: one value, so that no instant parts them."""
-        self.owner: str | None = None
-        self.epoch = 0
+        self.ownership: tuple[int, str, weakref.ref[MemoryClaim] | None] = (0, "", None)
+        """How often it changed hands, who came last, and the claim: one value, as above.
+
+        A claim that nobody has any more, as after an interrupt on its way to whoever asked for it, owns nothing.
+        """
+
+    @property
+    def epoch(self) -> int:
+        """How often it changed hands."""
+        return self.ownership[0]
+
+    @property
+    def owner(self) -> str | None:
+        """Who owns it now."""
+        _, who, held = self.ownership
+        claim = None if held is None else held()
+        return who if claim is not None and not claim.released else None
 
     @property
     def count(self) -> int:
@@ -72,17 +92,19 @@ class _Memory:
 
     def __init__(self) -> None:
         self.shelves: dict[str, _Shelf] = {}
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        """Entered by itself: unlike the condition it is no Python that an interrupt could come into."""
+        self.changed = threading.Condition(self.lock)
 
 
 class MemoryClaim:
     """Ownership of a session in memory, fenced by an epoch."""
 
-    def __init__(self, memory: _Memory, session: str) -> None:
-        """Take the session over; the caller holds the lock of the memory."""
+    def __init__(self, memory: _Memory, session: str, epoch: int) -> None:
+        """Stand for an epoch, which the caller lets begin."""
         self._memory = memory
         self._standing = Standing(session)
-        self._epoch = memory.shelves[session].epoch
+        self._epoch = epoch
 
     @property
     def session(self) -> str:
@@ -98,7 +120,7 @@ class MemoryClaim:
         """Keep a batch of lines, all or nothing; see `Claim.append`."""
         standing = self._standing
         standing.check_process()
-        with self._memory.changed:
+        with self._memory.lock:
             standing.check()
             shelf = self._memory.shelves[standing.session]
             if shelf.epoch != self._epoch:
@@ -111,12 +133,9 @@ class MemoryClaim:
         """Give the session up; idempotent."""
         if self._standing.inherited:
             return
-        with self._memory.changed:
+        with self._memory.lock:
             self._standing.released = True
-            shelf = self._memory.shelves[self._standing.session]
-            if shelf.epoch == self._epoch:
-                shelf.owner = None
-                self._memory.changed.notify_all()
+            self._memory.changed.notify_all()
 
 
 class MemoryStore:
@@ -128,32 +147,31 @@ class MemoryStore:
     def __init__(self, beside: "MemoryStore | None" = None) -> None:
         """Begin with no session, or open a second door to the sessions of another memory store."""
         self._memory: _Memory = _Memory() if beside is None else beside._memory  # noqa: SLF001
-        self._claims: list[MemoryClaim] = []
+        self._claims: weakref.WeakSet[MemoryClaim] = weakref.WeakSet()
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> MemoryClaim:
         """Become the owner of a session; see `Store.claim`."""
         check_id(session)
         deadline = time.monotonic() + wait
-        with self._memory.changed:
+        with self._memory.lock:
             if not create:
                 self._shelf(session, "claim")
             shelf = self._memory.shelves.setdefault(session, _Shelf())
-            while shelf.owner is not None:
+            while (holder := shelf.owner) is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise SessionHeld(
-                        f"held by {shelf.owner}",
-                        holder=shelf.owner,
+                        f"held by {holder}",
+                        holder=holder,
                         action="claim",
                         subject=session,
                         hint="wait for it to end, or pass `wait`",
                     )
-                self._memory.changed.wait(left)
-            shelf.epoch += 1
-            shelf.owner = told(describe(owner))
-            claim = MemoryClaim(self._memory, session)
-            self._claims = [held for held in self._claims if not held.released]
-            self._claims.append(claim)
+                # a claim that is dropped says nothing
+                self._memory.changed.wait(min(left, _LOOK_S))
+            claim = MemoryClaim(self._memory, session, shelf.epoch + 1)
+            self._claims.add(claim)
+            shelf.ownership = (shelf.epoch + 1, told(describe(owner)), weakref.ref(claim))
             return claim
 
     def put(self, session: str, lines: Iterable[bytes]) -> Head:
@@ -164,7 +182,7 @@ class MemoryStore:
         shelf = _Shelf()
         for piece, head in check_history(lines, session=session):
             shelf.take([bytes(line) for line in piece], head)
-        with self._memory.changed:
+        with self._memory.lock:
             if session in self._memory.shelves:
                 raise taken(session)
             self._memory.shelves[session] = shelf
@@ -172,10 +190,9 @@ class MemoryStore:
 
     def steal(self, session: str) -> None:
         """Fence the present owner off, as if its lease had ended while it still runs: what tests need."""
-        with self._memory.changed:
+        with self._memory.lock:
             shelf = self._shelf(session, "steal")
-            shelf.epoch += 1
-            shelf.owner = None
+            shelf.ownership = (shelf.epoch + 1, "", None)
             self._memory.changed.notify_all()
 
     def read(
@@ -204,13 +221,13 @@ class MemoryStore:
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
-        with self._memory.changed:
+        with self._memory.lock:
             names = sorted(self._memory.shelves)
         yield from names
 
     def close(self) -> None:
         """Release the claims taken through this door; the sessions stay for others."""
-        for claim in self._claims:
+        for claim in list(self._claims):
             claim.release()
         self._claims.clear()
 

@@ -693,13 +693,12 @@ def _of_many_claims_at_once_one_is_granted(storage: Storage) -> None:
     """Threads with a store of their own each, started together."""
     doors = [storage.open() for _ in range(8)]
     start, done = threading.Barrier(len(doors)), threading.Barrier(len(doors))
-    granted: list[Store] = []
+    granted: list[Claim] = []
 
     def contend(door: Store) -> None:
         start.wait()
         try:
-            door.claim("s")
-            granted.append(door)
+            granted.append(door.claim("s"))
         except SessionHeld:
             pass
         finally:
