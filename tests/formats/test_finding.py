@@ -95,7 +95,7 @@ def test_a_file_that_vanishes_between_finding_and_reading_is_unreadable(tmp_path
     for diagnosis in examine([tmp_path]):
         (tmp_path / "b.jsonl").unlink(missing_ok=True)
         found.append((Path(diagnosis.path).name, diagnosis.verdict))
-    assert found == [("a.jsonl", "clean"), ("c.jsonl", "clean")]
+    assert found == [("a.jsonl", "clean"), ("b.jsonl", "unreadable"), ("c.jsonl", "clean")]
     session(tmp_path / "b.jsonl")
     (first, *_) = find([tmp_path / "b.jsonl"])
     assert isinstance(first, Found)
@@ -186,3 +186,27 @@ def test_the_places_of_the_known_tools(tmp_path: Path, monkeypatch: pytest.Monke
     assert other / "projects" in known_places()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "absent"))
     assert tmp_path / "absent" / "projects" not in known_places()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"type": ["object", "null"]}, {"type": {}}, {"type": 1, "payload": {}, "timestamp": "t"}]
+)
+def test_json_of_any_shape_stops_nothing(tmp_path: Path, odd: dict[str, object]) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(odd))
+    session(tmp_path / "b.jsonl")
+    assert names([tmp_path]) == ["b.jsonl"]
+
+
+def test_a_damaged_database_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4000)
+    session(tmp_path / "b.jsonl")
+    (broken, sound) = find([tmp_path])
+    assert isinstance(broken, Unread)
+    assert (broken.verdict, broken.problem[:26]) == ("unreadable", "the database cannot be rea")
+    assert isinstance(sound, Found)
+
+
+def test_a_link_that_leads_nowhere_is_no_session_that_was_lost(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "nowhere")
+    session(tmp_path / "b.jsonl")
+    assert names([tmp_path]) == ["b.jsonl"]

@@ -212,3 +212,23 @@ def test_a_path_is_opened_and_closed(tmp_path: Path) -> None:
         list(records(tmp_path / "absent", decode))
     with pytest.raises(IsADirectoryError):
         list(records(tmp_path, decode))
+
+
+class Counting:
+    """A decoder that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def raw_decode(self, text: str, at: int) -> tuple[Any, int]:
+        self.asked += 1
+        return json.JSONDecoder().raw_decode(text, at)
+
+
+@pytest.mark.parametrize("end", [b'"' + b"x" * 100_000, b"1," * 50_000])
+def test_a_long_broken_line_of_nested_objects_is_given_up_soon(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    counting = Counting()
+    monkeypatch.setattr(lines, "_python", counting)
+    nested = b'{"a":[' * 200
+    assert told(nested + end + b"\n" + record(1) + b"\n") == ([(2, 1)], [("corrupt", "line 1")])
+    assert counting.asked < 12

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 import zstandard
 
@@ -128,7 +129,7 @@ def test_frames_of_zstandard(tmp_path: Path) -> None:
     assert (found.kind, found.records[:2]) == ("zstd", ({"a": 1}, {"a": 2}))
 
 
-def test_a_database_gives_its_tables_and_a_broken_one_nothing(tmp_path: Path) -> None:
+def test_a_database_gives_its_tables_and_a_broken_one_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE t (one, two)")
@@ -138,7 +139,8 @@ def test_a_database_gives_its_tables_and_a_broken_one_nothing(tmp_path: Path) ->
     assert found is not None
     assert (found.kind, found.tables) == ("sqlite", {"t": frozenset({"one", "two"})})
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000)
-    assert sample(path) is None
+    with pytest.raises(apsw.Error):
+        sample(path)
 
 
 def test_a_directory_gives_its_names(tmp_path: Path) -> None:

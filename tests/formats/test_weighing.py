@@ -123,9 +123,15 @@ def test_an_invented_answer_that_comes_first_is_no_outcome() -> None:
 
 
 def test_a_message_that_is_recorded_again_asks_once() -> None:
-    found = weighed(ask("k", complete=False), ask("k"))
+    again = ask("k")._replace(place="row 2")
+    found = weighed(ask("k", complete=False), again)
     assert (found.calls, len(found.open)) == (1, 1)
-    assert weighed(ask("k", complete=False), ask("k"), answer("k")).verdict == "clean"
+    assert weighed(ask("k", complete=False), again, answer("k")).verdict == "clean"
+
+
+def test_f08_equal_calls_of_one_message_are_calls_of_their_own() -> None:
+    found = weighed(ask("k"), ask("k"), answer("k"))
+    assert (found.calls, found.answered, len(found.open)) == (2, 1, 1)
 
 
 def test_calls_without_an_id_are_each_a_call() -> None:

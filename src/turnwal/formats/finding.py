@@ -7,9 +7,12 @@ Promises: one path that cannot be read never stops the others; it is given with 
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import apsw
 
 from turnwal.formats.database import DatabaseBusy
 from turnwal.formats.diagnosis import Verdict
@@ -107,18 +110,21 @@ class _Walk:
             path = left.pop()
             try:
                 if self._is_new(path):
-                    known, sampled = self._known(path)
-                    if known is None or sampled is None:
-                        left += sorted(path.iterdir(), reverse=True) if path.is_dir() else ()
-                    elif path is self._top or known.part_of is None or not known.part_of(path):
-                        yield from _sessions(known, sampled)
-            except DatabaseBusy as error:
-                yield Unread(path, "busy", str(error))
+                    yield from self._looked_at(path, left)
             except FileNotFoundError:
                 if path is self._top:
                     yield Unread(path, "unreadable", "there is no such path")
-            except OSError as error:
-                yield Unread(path, "unreadable", f"{error.strerror or error}")
+                elif not path.is_symlink():  # a link that leads nowhere is no session that was lost
+                    yield Unread(path, "unreadable", "it went away while it was looked for")
+            except (DatabaseBusy, OSError, apsw.Error) as error:
+                yield _unread(path, error)
+
+    def _looked_at(self, path: Path, left: list[Path]) -> Iterator[Found]:
+        known, sampled = self._known(path)
+        if known is None or sampled is None:
+            left += sorted(path.iterdir(), reverse=True) if path.is_dir() else ()
+        elif path is self._top or known.part_of is None or not known.part_of(path):
+            yield from _sessions(known, sampled)
 
     def _is_new(self, path: Path) -> bool:
         status = path.stat()
@@ -135,12 +141,22 @@ class _Walk:
         return (recognised(sampled) if sampled is not None else None), sampled
 
 
+def _unread(path: Path, error: Exception) -> Unread:
+    if isinstance(error, DatabaseBusy):
+        return Unread(path, "busy", str(error))
+    if isinstance(error, OSError):
+        return Unread(path, "unreadable", f"{error.strerror or error}")
+    return Unread(path, "unreadable", f"the database cannot be read ({error})")
+
+
 def recognised(sampled: Sample) -> Format | None:
     """The format of what was looked at, or None."""
     for name in FORMATS:
         known = format_of(name)
-        if known.recognises(sampled):
-            return known
+        # a value of any shape may stand where a format has text
+        with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):
+            if known.recognises(sampled):
+                return known
     return None
 
 

@@ -26,6 +26,8 @@ LINE_MAX: Final = 128 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _SPLITS_MAX: Final = 256
 """Places in a broken line that are tried as the start of a record."""
+_WORK: Final = 4
+"""How often a broken line may be read through in search of a record: a long one is nested objects for the most part."""
 _JOINED_MAX: Final = 16
 """Lines that line feeds inside one record may have made of it."""
 
@@ -122,7 +124,7 @@ def _pieces(number: int, line: bytes, decode: Decode[T], *, last: bool) -> Itera
         if record is not None or not line.strip():
             return
     text = line.decode("utf-8", "surrogateescape").rstrip()
-    found, end = _whole(text, 0, decode)
+    found, end, _ = _whole(text, 0, decode)
     behind, start = ([], len(text)) if end == len(text) else _behind(text, end, decode)
     count = len(found) + len(behind)
     if len(found) > 1 or (found and end < len(text)):
@@ -153,14 +155,21 @@ def _decoded(line: bytes, decode: Decode[T]) -> T | None:
         return None
 
 
-def _whole(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int]:
-    """The whole records from a place on, one right behind the other, and where the last of them ends."""
+def _whole(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int, int]:
+    """The whole records from a place on, one behind the other; where the last of them ends, and how far was read."""
     found: list[T] = []
+    read = at
     while at < len(text):
         try:
             _, end = _python.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except json.JSONDecodeError as error:
+            # of a text without an end its beginning is named
+            read = len(text) if error.msg.startswith("Unterminated") else error.pos
             break
+        except (ValueError, RecursionError):
+            read = len(text)
+            break
+        read = end
         record = _decoded(text[at:end].encode("utf-8", "surrogateescape"), decode)
         if record is None:
             break
@@ -168,17 +177,19 @@ def _whole(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int]:
         while end < len(text) and text[end].isspace():
             end += 1
         at = end
-    return found, at
+    return found, at, max(read, at)
 
 
 def _behind(text: str, at: int, decode: Decode[T]) -> tuple[list[T], int]:
     """The whole records that a line ends with, and where the first of them begins."""
     at = text.find('{"', at + 1)
+    work = _WORK * len(text)
     for _ in range(_SPLITS_MAX):
-        if at < 0:
+        if at < 0 or work < 0:
             break
-        found, end = _whole(text, at, decode)
+        found, end, read = _whole(text, at, decode)
         if found and end == len(text):
             return found, at
+        work -= read - at
         at = text.find('{"', at + 1)
     return [], len(text)

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
 import msgspec
 
 from turnwal.formats import zstd, zstd_frames
@@ -30,7 +29,7 @@ _python = json.JSONDecoder()
 def sample(path: Path) -> Sample | None:
     """What a path begins with, or None where it holds nothing that a session could be in.
 
-    Raises `OSError`, and `DatabaseBusy` for a database that its tool holds.
+    Raises `OSError`, `DatabaseBusy` for a database that its tool holds, and `apsw.Error` for one that is damaged.
     """
     if path.is_dir():
         with os.scandir(path) as entries:
@@ -78,15 +77,12 @@ def _behind_first_line(path: Path) -> bytes:
     return b""
 
 
-def _database(path: Path) -> Sample | None:
+def _database(path: Path) -> Sample:
     tables: dict[str, frozenset[str]] = {}
-    try:
-        with reading(path) as connection:
-            for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-                columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
-                tables[str(table)] = frozenset(str(name) for (name,) in columns)
-    except apsw.Error:
-        return None
+    with reading(path) as connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+            tables[str(table)] = frozenset(str(name) for (name,) in columns)
     return Sample(path, "sqlite", tables=tables)
 
 

@@ -82,6 +82,10 @@ def weigh(found: Found, items: Iterable[Item]) -> Diagnosis:
     return weigher.diagnosis(found)
 
 
+def _is_equal(call: _Asked, name: str | None, arguments: str | None, place: str) -> bool:
+    return call.name == name and call.arguments == arguments and call.place != place
+
+
 class _Weigher:
     """Where weighing is."""
 
@@ -131,8 +135,8 @@ class _Weigher:
         if self._unique and id and (id in self._answered or id in self._invented):
             return  # a copy of a record, as forks and resumed sessions have them
         same = self._open.get(id)
-        if same and id and any(call.name == name and call.arguments == arguments for call in same):
-            return  # recorded again, as a rewritten message is
+        if same and id and any(_is_equal(call, name, arguments, said.place) for call in same):
+            return  # recorded again, as a rewritten message is; equal calls of one record are calls of their own
         free = part.get("format") == "text"
         call = _Asked(id, name, arguments, free, said.run, "requested", said.place, self._calls, whole)
         self._calls += 1

@@ -15,9 +15,17 @@ from turnwal.formats.format import Format, Sample
 __all__ = ["FORMAT"]
 
 
+_BESIDE: Final = ("system", "progress", "attachment")
+
+
 def _recognises(sample: Sample) -> bool:
     """A record of the tree with a message as this tool has it, or of the kinds that begin a session."""
-    return sample.kind in ("lines", "json") and any(isinstance(r, dict) and _is_record(r) for r in sample.records)
+    if sample.kind not in ("lines", "json"):
+        return False
+    records = [record for record in sample.records if isinstance(record, dict)]
+    said = (record for record in records if record.get("type") not in _BESIDE)
+    # what other tools write beside the conversation looks alike
+    return any(map(_is_record, said)) or (bool(records) and all(map(_is_record, records)))
 
 
 def _is_record(record: dict[str, Any]) -> bool:
