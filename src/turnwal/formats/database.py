@@ -1,8 +1,8 @@
 """Reading the SQLite database of another tool, which may be running, without changing a byte of it.
 
 Promises:
-- Nothing beside the database is made, and nothing in it is written: a database in WAL mode without a `-wal` is read as
-  unchanging, and one that needs recovery is read from a copy.
+- Nothing beside the database is made, and nothing in it or beside it is written: a database in WAL mode without a
+  `-wal` is read as unchanging, a `-shm` is read only, and what would need one that is not there is read from a copy.
 - A database that its tool holds is `StoreFailed` with the code of a busy one, never waited for longer than `WAIT_MS`.
 """
 
@@ -48,7 +48,8 @@ def reading(path: Path) -> Iterator[apsw.Connection]:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
             yield connection
-        except (apsw.BusyError, apsw.LockedError) as error:
+        except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError) as error:
+            # read only: a tool at work has not yet marked in its `-shm` from where to read
             raise DatabaseBusy(f"the database is locked by its tool ({error})") from error
 
 
@@ -57,8 +58,10 @@ def _opened(path: Path, stack: ExitStack) -> apsw.Connection:
     if _in_wal_mode(path):
         if not wal:
             return stack.enter_context(_connected(path, "immutable=1"))
-        if not Path(f"{path}-shm").exists():
-            path = _copied(path, "-wal", stack)
+        if Path(f"{path}-shm").exists():
+            # a killed tool leaves an index that SQLite would write anew: so it keeps its own in memory
+            return stack.enter_context(_connected(path, "mode=ro&readonly_shm=1"))
+        path = _copied(path, "-wal", stack)
     elif journal:
         # a journal that is left is of a writer at work, or of one that died: only a copy can be rolled back
         path = _copied(path, "-journal", stack)
