@@ -10,7 +10,7 @@ import pytest
 from tests.formats.seen import DATA, diagnosis_of, digests, imported, open_ids, repaired
 from turnwal.core.recovery import plan
 from turnwal.formats import examine
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -237,6 +237,13 @@ def test_f28_a_call_that_a_person_has_not_agreed_to_waits(tmp_path: Path) -> Non
     assert list(digests(repaired(session, tmp_path / "out")).values()) == list(digests(session).values())
     put(session, "UserRejectObservation", tool_call_id="charge_1", rejection_reason="no")
     assert diagnosis_of(session).verdict == "clean"
+
+
+def test_f28_a_call_that_was_agreed_to_and_killed_is_not_said_to_have_waited_alone(tmp_path: Path) -> None:
+    session = taken("agreed", tmp_path)
+    assert state_of(session)["execution_status"] == "waiting_for_confirmation"
+    (call,) = diagnosis_of(session).open
+    assert (call.evidence, OR_KILLED in call.because[-1]) == ("waiting", True)
 
 
 def test_a_hook_that_ran_after_the_tool_shows_that_it_ran_and_one_before_it_shows_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.formats.seen import DATA, diagnosis_of, digests, imported, open_ids, repaired, untouched
 from turnwal.core.recovery import plan
 from turnwal.formats import examine, numbered
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -160,6 +160,11 @@ def test_f28_what_older_versions_wrote_of_a_call_that_waits_is_read(tmp_path: Pa
     path.write_text(json.dumps(agent))
     seen = diagnosis_of(session)
     assert (seen.verdict, seen.answered, open_ids(seen)) == ("waiting", 1, ["charge_1"])
+
+
+def test_f28_a_call_that_was_agreed_to_and_killed_is_not_said_to_have_waited_alone(tmp_path: Path) -> None:
+    (call,) = diagnosis_of(taken("agreed", tmp_path)).open
+    assert (call.id, call.evidence, OR_KILLED in call.because[-1]) == ("charge_1", "waiting", True)
 
 
 def test_messages_behind_a_repair_move_on_by_one(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class _Reader:
             user = event.get("author") == "user"
             yield Said(place, "user_message" if user else "assistant_message", {"parts": parts}, run, time)
         for id in _long_running(event):
-            yield Sign(place, id, "waiting", "it runs long: its answer comes from outside")
+            yield Sign(place, id, "waiting", "it runs long: its answer comes from outside, or it was killed at once")
 
     def _ask(self, place: str, call: Block) -> Iterator[Item]:
         arguments = call.get("args")
