@@ -4,7 +4,7 @@ Source: openai/openai-agents-python at 7f7a44f8: a history is ordered by id (SQL
 `sequence_number`), so the rows behind an output that is put in get new ids, as `clear_session` and `add_items` would
 give them. An item has no open place for a mark: the text is it.
 
-Promises: the rows of other sessions stay as they are; the counters of the database follow.
+Promises: the rows of other sessions stay as they are, and so do calls that wait; the counters of the database follow.
 """
 
 import shutil
@@ -21,13 +21,12 @@ from turnwal.core.rules import Risk
 from turnwal.formats.database import reading
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
-from turnwal.formats.openai_agents.session import NoItem, item_of
+from turnwal.formats.openai_agents.session import NoItem, is_given, item_of
 from turnwal.formats.openai_agents.tables import Row, Table, table_of
 from turnwal.formats.repairing import fresh
 from turnwal.formats.wording import text_for
 from turnwal.transcript.openai_responses.items import (
     ANSWERS,
-    MADE_BY_CLIENT,
     OUTPUTS,
     call_id_of,
     is_run_by_client,
@@ -50,6 +49,7 @@ class Placed(NamedTuple):
 
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     """Write the copy. Raises `Refused` for a call whose output has no words, and for a path that is there."""
+    risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
     with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory:
         copy = Path(directory, "copy.db")
         with reading(found.path) as source:
@@ -59,7 +59,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
                     backup.step()
                 connection.pragma("journal_mode", "delete")
                 with connection:
-                    _answer(connection, found, {call.id: call.risk for call in diagnosis.open})
+                    _answer(connection, found, risks)
             finally:
                 connection.close()
         with copy.open("rb") as made:
@@ -93,7 +93,7 @@ def outputs(rows: Iterator[Row], risks: Mapping[str, Risk | None], name: str) ->
     index = 0
     while index < len(listed):
         asked: list[int] = []
-        while index < len(listed) and not _is_given(listed[index][1]):
+        while index < len(listed) and not is_given(listed[index][1]):
             if is_run_by_client(listed[index][1]):
                 asked.append(index)
             index += 1
@@ -108,14 +108,8 @@ def outputs(rows: Iterator[Row], risks: Mapping[str, Risk | None], name: str) ->
                 yield Placed(listed[behind][0], _output(item, risks[call_id_of(item)], name))
             else:
                 behind = there.get(call_id_of(item), behind)
-        while index < len(listed) and _is_given(listed[index][1]) and kind_of(listed[index][1]) not in ANSWERS:
+        while index < len(listed) and is_given(listed[index][1]) and kind_of(listed[index][1]) not in ANSWERS:
             index += 1
-
-
-def _is_given(item: Mapping[str, Any]) -> bool:
-    """Whether an item is the application's."""
-    kind = kind_of(item)
-    return kind in ANSWERS or kind in MADE_BY_CLIENT or (kind == "message" and item.get("role") != "assistant")
 
 
 def _missing(listed: list[dict[str, Any]]) -> set[int]:
