@@ -1,17 +1,20 @@
 """Databases of other tools, read as a killed or a running process leaves them."""
 
+import contextlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
-from tests.formats.databases import left_in_wal
+from tests.formats.databases import database, left_in_wal
 from tests.formats.fixtures import DATA, digests, only, sessions, taken
-from turnwal.formats.database import reading
+from turnwal.formats.database import copied_to, reading
 from turnwal.formats.doctor import diagnose, examine
 
 IN_WAL = sorted(path.relative_to(DATA) for path in DATA.glob("*/*.db-wal"))
@@ -100,3 +103,42 @@ def test_a_database_that_cannot_be_written_is_read(tmp_path: Path) -> None:
         assert only(shut / "kept.db")[1].open == expected
     finally:
         shut.chmod(0o700)
+
+
+def test_a_copy_without_a_change_is_the_same_bytes(tmp_path: Path) -> None:
+    path = database(tmp_path / "s.db", "create table t (a);", lambda connection: fill(connection, 3))
+    copied_to(path, tmp_path / "out.db", None)
+    assert (tmp_path / "out.db").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_copy_of_a_database_with_a_log_holds_what_is_in_the_log(tmp_path: Path, *, closed: bool) -> None:
+    path = tmp_path / "s.db"
+    left_in_wal(path, "create table t (a); insert into t values (1);")
+    if closed:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("insert into t values (2)")
+            connection.commit()
+    before = digests(tmp_path)
+    copied_to(path, tmp_path / "out.db", None)
+    assert rows(tmp_path / "out.db") == rows(path) == (2 if closed else 1)
+    copied_to(tmp_path / "out.db", tmp_path / "again.db", None)
+    assert (tmp_path / "again.db").read_bytes() == (tmp_path / "out.db").read_bytes()
+    assert {name: digest for name, digest in digests(tmp_path).items() if name in before} == before
+
+
+def test_a_change_that_fails_leaves_no_copy(tmp_path: Path) -> None:
+    path = database(tmp_path / "s.db", "create table t (a);", lambda connection: fill(connection, 3))
+    before = digests(tmp_path)
+
+    def change(connection: apsw.Connection) -> None:
+        connection.execute("delete from t")
+        connection.execute("delete from nowhere")
+
+    with pytest.raises(apsw.SQLError):
+        copied_to(path, tmp_path / "out.db", change)
+    assert digests(tmp_path) == before
+
+
+def fill(connection: sqlite3.Connection, count: int) -> None:
+    connection.executemany("insert into t values (?)", [(number,) for number in range(count)])

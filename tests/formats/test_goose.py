@@ -124,6 +124,7 @@ def test_the_copy_answers_each_call_directly_behind_its_message(tmp_path: Path, 
     seen = diagnosis_of(out)
     assert (seen.verdict, seen.calls, seen.answered) == ("clean", 3, 3)
     again = repaired(out, tmp_path / "again")
+    assert again.read_bytes() == out.read_bytes()
     assert replace(diagnosis_of(again), path=str(out), session=seen.session) == seen
     log = imported(out)
     messages = render(log, "openai-chat").messages

@@ -98,24 +98,29 @@ def _beside(path: Path, suffix: str) -> bool:
     return beside.exists() and beside.stat().st_size > 0
 
 
-def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None]) -> None:
+def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None] | None) -> None:
     """Write a copy of a database with a change made in it: whole or not there, the original untouched.
 
-    Raises `Refused` where something is there already, and what `reading` raises.
+    Without a change it is the same bytes, where they are all in one file that can be held meanwhile. Raises `Refused`
+    where something is there already, and what `reading` and the change raise.
     """
-    with fresh(out):
-        pass  # nobody else takes the name, and it is this user's alone
+    with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory, reading(path) as source:
+        made = path
+        if change is not None or _in_wal_mode(path) or _beside(path, "-journal"):
+            made = Path(directory, "copy.db")
+            _changed(source, made, change)
+        with made.open("rb") as whole:
+            shutil.copyfileobj(whole, file)
+
+
+def _changed(source: apsw.Connection, copy: Path, change: Callable[[apsw.Connection], None] | None) -> None:
+    target = apsw.Connection(str(copy))
     try:
-        with reading(path) as source:
-            target = apsw.Connection(str(out))
-            try:
-                with target.backup("main", source, "main") as backup:
-                    backup.step()
-                target.execute("PRAGMA journal_mode = DELETE")
-                with target:
-                    change(target)
-            finally:
-                target.close()
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
+        with target.backup("main", source, "main") as backup:
+            backup.step()
+        target.pragma("journal_mode", "delete")
+        if change is not None:
+            with target:
+                change(target)
+    finally:
+        target.close()

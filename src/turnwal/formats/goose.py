@@ -193,7 +193,7 @@ def _repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     if found.session is None:
         write_lines(out, _repaired_lines(found.path, lacking))
         return
-    copied_to(found.path, out, lambda connection: _insert(connection, lacking))
+    copied_to(found.path, out, (lambda connection: _insert(connection, lacking)) if lacking else None)
 
 
 def _repaired_lines(path: Path, lacking: Mapping[str, list[OpenCall]]) -> Iterator[bytes]:

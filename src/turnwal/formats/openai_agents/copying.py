@@ -7,8 +7,6 @@ give them. An item has no open place for a mark: the text is it.
 Promises: the rows of other sessions stay as they are, and so do calls that wait; the counters of the database follow.
 """
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,12 +16,11 @@ import msgspec
 
 from turnwal.core.errors import Refused
 from turnwal.core.rules import Risk
-from turnwal.formats.database import reading
+from turnwal.formats.database import copied_to
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
 from turnwal.formats.openai_agents.session import NoItem, is_given, item_of
 from turnwal.formats.openai_agents.tables import Row, Table, table_of
-from turnwal.formats.repairing import fresh
 from turnwal.formats.wording import text_for
 from turnwal.transcript.openai_responses.items import (
     ANSWERS,
@@ -50,20 +47,7 @@ class Placed(NamedTuple):
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     """Write the copy. Raises `Refused` for a call whose output has no words, and for a path that is there."""
     risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
-    with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory:
-        copy = Path(directory, "copy.db")
-        with reading(found.path) as source:
-            connection = apsw.Connection(str(copy))
-            try:
-                with connection.backup("main", source, "main") as backup:
-                    backup.step()
-                connection.pragma("journal_mode", "delete")
-                with connection:
-                    _answer(connection, found, risks)
-            finally:
-                connection.close()
-        with copy.open("rb") as made:
-            shutil.copyfileobj(made, file)
+    copied_to(found.path, out, (lambda connection: _answer(connection, found, risks)) if risks else None)
 
 
 def _answer(connection: apsw.Connection, found: Found, risks: Mapping[str, Risk | None]) -> None:
