@@ -101,6 +101,15 @@ def test_of_a_call_that_waits_nobody_says_that_it_has_not_run(format: str, scene
     assert "None of them may have run" not in said
 
 
+def test_where_only_invented_answers_are_left_the_tool_goes_on_and_that_is_said() -> None:
+    result = run("doctor", str(DATA / "strands" / "restarted"))
+    assert result.exit_code == exits.INTERRUPTED
+    said = " ".join(result.stdout.split())
+    assert "it goes on" in said
+    assert "The model takes the answers that the tool invented for what happened." in said
+    assert "The SDK answers such a call" not in said
+
+
 def test_of_calls_of_which_some_wait_each_is_said_what_is_known(tmp_path: Path) -> None:
     copy = shutil.copytree(DATA / "openhands" / "confirming", tmp_path / "c")
     last = max((copy / "00000000000040008000000000000001" / "events").glob("event-*.json"))

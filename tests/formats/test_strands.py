@@ -118,6 +118,7 @@ def test_f01_a_call_whose_process_was_killed_may_have_run(tmp_path: Path, scene:
 def test_an_answer_that_the_sdk_invented_is_no_outcome_and_the_copy_tells_the_truth(tmp_path: Path) -> None:
     session = taken("restarted", tmp_path)
     seen = diagnosis_of(session)
+    assert (seen.verdict, seen.on_resume) == ("interrupted", "continues")
     assert [(call.id, call.evidence, call.risk) for call in seen.open] == [
         ("look_4", "answered_synthetic", "tool_outcome_unknown"),
         ("charge_1", "answered_synthetic", "tool_outcome_unknown"),

@@ -281,3 +281,11 @@ def test_a_diagnosis_as_plain_values() -> None:
         "unknown": {"y": 1},
         "problem": "",
     }
+
+
+def test_an_invented_answer_is_nothing_in_the_way_of_the_tool_and_an_open_call_is() -> None:
+    invented = (ask("a"), answer("a", by="some"))
+    assert (weighed(*invented).verdict, weighed(*invented).on_resume) == ("interrupted", "continues")
+    waiting = weighed(*invented, ask("b"), sign("b", "waiting"))
+    assert (waiting.verdict, waiting.on_resume) == ("interrupted", "continues")
+    assert weighed(*invented, ask("b")).on_resume == "refused"

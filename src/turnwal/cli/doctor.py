@@ -66,6 +66,7 @@ _CALLS: Final = (
     Column("because", below=True),
 )
 _NOTE_FAULTS: Final = 3
+_INVENTED: Final = "The model takes the answers that the tool invented for what happened."
 _WAIT: Final = "wait as far as the file shows; if a person has agreed since, they may have run."
 
 
@@ -205,8 +206,9 @@ def _advice(diagnosis: "Diagnosis") -> str:
     if any(call.risk == "tool_outcome_unknown" for call in diagnosis.open):
         known = format_of(str(diagnosis.format))
         repaired = "" if known.repair is None else "; then `turnwal repair` writes a copy that says so"
+        resumed = _INVENTED if diagnosis.on_resume == "continues" else known.resume_text
         others = f" Some {_WAIT}" if waits else ""
-        return f"Before it goes on, look whether they happened{repaired}. {known.resume_text}{others}"
+        return f"Before it goes on, look whether they happened{repaired}. {resumed}{others}"
     if not waits:
         return "None of them may have run."
     if all(call.evidence == "waiting" for call in diagnosis.open):

@@ -212,7 +212,7 @@ class _Weigher:
         if self._faults_more:
             self._faults.append(Fault(self._faults[-1].kind, "further", f"{self._faults_more:,} more"))
         verdict = self._verdict(opened)
-        resume: OnResume = found.format.on_resume if verdict in ("interrupted", "too_new") else "continues"
+        resume: OnResume = found.format.on_resume if _is_in_the_way(verdict, opened) else "continues"
         return Diagnosis(
             path=found.where,
             format=found.format.name,
@@ -254,6 +254,13 @@ class _Weigher:
         verdict = judge(state, turn, call, strict=True)
         sentence = next(rule.sentence for rule in RULES if rule.number == verdict.rule)
         return _told(asked, verdict.risk, (sentence,))
+
+
+def _is_in_the_way(verdict: Verdict, opened: tuple[OpenCall, ...]) -> bool:
+    """Whether the tool meets anything when it resumes; it takes an answer that it invented itself for one."""
+    if verdict == "interrupted":
+        return any(call.evidence not in ("waiting", "answered_synthetic") for call in opened)
+    return verdict == "too_new"
 
 
 def _told(asked: _Asked, risk: Risk | None, rule: tuple[str, ...]) -> OpenCall:
