@@ -407,7 +407,7 @@ def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Pa
         assert "adk_request" not in json.dumps(messages)
 
 
-def test_everything_an_event_holds_is_imported(tmp_path: Path) -> None:
+def test_f29_everything_an_event_holds_is_imported_signatures_included(tmp_path: Path) -> None:
     path = taken("v1", "healthy", tmp_path)
     image = {"inline_data": {"mime_type": "image/png", "data": "aGVsbG8_"}}
     put(path, {"text": "look"}, image, author="user", later=1)

@@ -15,6 +15,7 @@ from turnwal.core.errors import Refused
 from turnwal.formats.doctor import diagnose, examine
 from turnwal.formats.items import Said
 from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.transcript.render import render
 
 VERDICTS = {
     "healthy": "clean",
@@ -261,6 +262,20 @@ def test_ids_that_are_used_again_are_answered_where_they_are_open(tmp_path: Path
         *(None, None, "charged 5", None, None, None),
         *(UNKNOWN_TEXT, None, None),
     ]
+
+
+def test_f29_what_the_model_reasoned_goes_on_as_it_was_ahead_of_its_call(tmp_path: Path) -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl"}
+    path = made(tmp_path / "s.db", [USER, reasoning, CALL | {"id": "fc_1"}])
+    assert repaired(path, tmp_path / "out.db").verdict == "clean"
+    messages = render(imported(only(tmp_path / "out.db")[0]), "openai-responses").messages
+    assert [item.get("type", "message") for item in messages] == [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert messages[1]["encrypted_content"] == "b3BhcXVl"
 
 
 def test_f06_an_output_whose_call_was_never_saved_is_damage(tmp_path: Path) -> None:

@@ -219,6 +219,18 @@ def test_f07_an_observation_after_an_invented_error_is_the_outcome_and_a_second_
     assert (seen.answered, [fault.kind for fault in seen.damage]) == (1, ["duplicate"])
 
 
+def test_f07_a_call_that_is_recorded_again_owes_one_result(tmp_path: Path) -> None:
+    session = taken("single", tmp_path)
+    action = stored(session)[-1]
+    again = {name: action[name] for name in ("tool_name", "tool_call", "tool_call_id", "action", "llm_response_id")}
+    put(session, "ActionEvent", **again)
+    seen = diagnosis_of(session)
+    assert (seen.calls, open_ids(seen)) == (1, ["charge_1"])
+    answer(session, "charge_1")
+    seen = diagnosis_of(session)
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 1, 1, ())
+
+
 def test_f08_calls_of_one_id_are_answered_one_after_the_other(tmp_path: Path) -> None:
     session = taken("healthy", tmp_path)
     call = {"id": "look_1", "name": "look", "arguments": "{}"}
