@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import time
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests.cli.worlds import ATTACK, World, run, shell
 from tests.formats.databases import held
-from tests.formats.seen import digests, untouched
+from tests.formats.seen import DATA, digests, untouched
 from tests.formats.test_goose import HEALTHY, stored
 from turnwal.cli import exits
 
@@ -94,6 +95,34 @@ def test_a_person_reads_what_to_look_at_and_what_the_tool_would_do(home: Path) -
     ):
         assert words in said
     assert "2 sessions: 1 clean, 1 interrupted" in said
+
+
+@pytest.mark.parametrize(("format", "scene"), [("openhands", "agreed"), ("strands", "agreed"), ("strands", "waiting")])
+def test_of_a_call_that_waits_nobody_says_that_it_has_not_run(format: str, scene: str) -> None:
+    result = run("doctor", str(DATA / format / scene))
+    assert result.exit_code == exits.OK
+    said = " ".join(result.stdout.split())
+    assert "They wait as far as the file shows; if a person has agreed since, they may have run." in said
+    assert "None of them may have run" not in said
+
+
+def test_where_only_invented_answers_are_left_the_tool_goes_on_and_that_is_said() -> None:
+    result = run("doctor", str(DATA / "strands" / "restarted"))
+    assert result.exit_code == exits.INTERRUPTED
+    said = " ".join(result.stdout.split())
+    assert "it goes on" in said
+    assert "The model takes the answers that the tool invented for what happened." in said
+    assert "The SDK answers such a call" not in said
+
+
+def test_of_calls_of_which_some_wait_each_is_said_what_is_known(tmp_path: Path) -> None:
+    copy = shutil.copytree(DATA / "openhands" / "confirming", tmp_path / "c")
+    last = max((copy / "00000000000040008000000000000001" / "events").glob("event-*.json"))
+    event = json.loads(last.read_text()) | {"id": "11111111-2222", "llm_response_id": "other", "tool_call_id": "more"}
+    last.with_name("event-00003-11111111-2222.json").write_text(json.dumps(event))
+    said = " ".join(run("doctor", str(copy)).stdout.split())
+    assert "look whether they happened" in said
+    assert "Some wait as far as the file shows; if a person has agreed since, they may have run." in said
 
 
 def test_healthy_sessions_are_no_reason_to_worry(home: Path) -> None:

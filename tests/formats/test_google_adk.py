@@ -29,12 +29,6 @@ def run(path: Path, statement: str, *values: Any) -> list[Any]:
         return connection.execute(statement, values).fetchall()
 
 
-def dumped(path: Path) -> list[str]:
-    """All that a database holds; its file counts how often it was written to."""
-    with closing(sqlite3.connect(path)) as connection:
-        return list(connection.iterdump())
-
-
 def taken(kind: str, scene: str, to: Path) -> Path:
     """A database that ADK wrote, with one session of it."""
     to.mkdir(exist_ok=True)
@@ -62,7 +56,8 @@ def put(path: Path, *parts: Event, author: str = "clerk", later: int = 1, **more
     event = {"content": {"parts": parts, "role": "user" if author == "user" else "model"}, "author": author}
     event |= {"id": f"put-{later}-{last['id']}"[:60], "invocation_id": "e", "timestamp": last["timestamp"] + later}
     stamp = row[3] + later if isinstance(row[3], float) else f"2030-01-01 00:00:{later:02}.000000"
-    values = (event["id"], *row[:3], "e", stamp, json.dumps(event | more))
+    event |= more
+    values = (event["id"], *row[:3], event["invocation_id"], stamp, json.dumps(event))
     columns = "id, app_name, user_id, session_id, invocation_id, timestamp, event_data"
     run(path, f"insert into events ({columns}) values (?, ?, ?, ?, ?, ?, ?)", *values)  # noqa: S608 - fixed words
 
@@ -99,6 +94,7 @@ def test_each_session_of_a_database_is_one_and_is_named_by_all_that_names_it() -
         "shop/eu%2Fu%201/ordered": "waiting",
         "shop/eu%2Fu%201/rejected": "clean",
         "shop/eu%2Fu%201/resumed": "interrupted",
+        "shop/eu%2Fu%201/reused": "interrupted",
         "shop/eu%2Fu%201/sibling": "interrupted",
         "shop/eu%2Fu%201/single": "interrupted",
     }
@@ -254,6 +250,78 @@ def test_responses_of_the_same_time_as_their_calls_are_theirs_whichever_comes_fi
     assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 3, 3, ())
 
 
+@pytest.mark.parametrize("time", ["same", "backwards"])
+def test_a_response_that_stands_before_its_call_is_that_of_the_call(tmp_path: Path, time: str) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, response("late"), later=1, invocation_id="i")
+    put(path, call("late"), later=1 if time == "same" else 2, invocation_id="i")
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 4, 4, ())
+    put(path, response("late"), later=3, invocation_id="i")
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.answered, [fault.kind for fault in seen.damage]) == ("clean", 4, ["duplicate"])
+
+
+def test_f06_a_response_of_nothing_is_named_and_answers_no_later_call(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, response("c9"), later=1, invocation_id="i")
+    assert [fault.kind for fault in diagnosis_of(path).damage] == ["orphan_result"]
+    put(path, call("c9"), later=2, invocation_id="j")
+    seen = diagnosis_of(path)
+    assert (open_ids(seen), [fault.kind for fault in seen.damage]) == (["c9"], ["orphan_result"])
+
+
+def test_f08_a_killed_call_of_an_id_that_was_answered_is_another_call(tmp_path: Path) -> None:
+    path = taken("v1", "reused", tmp_path)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.calls, seen.answered) == ("interrupted", 2, 1)
+    assert [(each.id, each.name, each.evidence, each.risk) for each in seen.open] == [
+        ("c0", "charge", "requested", "tool_outcome_unknown")
+    ]
+    out = repaired(path, tmp_path / "out.db")
+    assert stored(out)[:-1] == stored(path)
+    assert stored(out)[-1]["content"]["parts"] == [answer("c0")]
+    assert diagnosis_of(out).verdict == "clean"
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c0"]
+
+
+@pytest.mark.parametrize("invocation", ["e", "f"])
+def test_f08_calls_of_one_id_are_each_a_call_in_one_invocation_and_in_two(tmp_path: Path, invocation: str) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, call("c0"), later=1)
+    put(path, response("c0"), later=2)
+    put(path, call("c0"), later=3, invocation_id=invocation)
+    assert (diagnosis_of(path).calls, open_ids(diagnosis_of(path))) == (5, ["c0"])
+    put(path, call("c0"), later=4, invocation_id="g")
+    assert open_ids(diagnosis_of(path)) == ["c0", "c0"]
+    put(path, response("c0"), later=5, invocation_id="g")
+    (left,) = diagnosis_of(path).open
+    assert left.place == f"event {stored(path)[-3]['id']}"
+
+
+def test_f08_calls_of_one_id_in_two_branches_are_told_apart(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, call("c0", "look"), later=1, branch="root.one")
+    put(path, call("c0"), later=2, branch="root.two")
+    put(path, call("c0"), later=3, branch="root.three")
+    put(path, response("c0", "look"), later=4, branch="root.one")
+    put(path, response("c0"), later=5, branch="root.two")
+    assert [(each.name, each.run) for each in diagnosis_of(path).open] == [("charge", "root.three")]
+
+
+def test_f08_each_call_of_one_id_that_runs_long_has_its_own_response(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    for start, said in ((1, "tea"), (4, "milk")):
+        put(path, call("o", "order"), later=start, long_running_tool_ids=["o"])
+        put(path, response("o", "order", result="pending"), later=start + 1)
+        put(path, response("o", "order", result=said), later=start + 2)
+    put(path, call("o", "order"), later=7, long_running_tool_ids=["o"])
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("waiting", 6, 5, ())
+    told = [event.data["parts"][0]["content"] for event in imported(path).events if event.type == "tool_result"]
+    assert told[3:5] == ["tea", "milk"]
+
+
 def test_the_version_with_a_pickle_is_read_and_not_repaired(tmp_path: Path) -> None:
     path = taken("v0", "sibling", tmp_path)
     run(path, "update events set actions = ?", b"cos\nsystem\n(S'touch pwned'\ntR.")
@@ -308,13 +376,13 @@ def test_a_database_that_adk_holds_is_busy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "scene"),
     [(kind, scene) for kind in ("v1", "sqlite") for scene in ("healthy", "sibling", "confirmed")]
-    + [("v1", scene) for scene in ("single", "resumed", "ordered", "delivered", "confirming", "rejected")],
+    + [("v1", scene) for scene in ("single", "reused", "resumed", "ordered", "delivered", "confirming", "rejected")],
 )
 def test_the_repair_of_a_copy_is_that_copy(tmp_path: Path, kind: str, scene: str) -> None:
     path = taken(kind, scene, tmp_path)
     once = repaired(path, tmp_path / "once.db")
     assert repaired(path, tmp_path / "again.db").read_bytes() == once.read_bytes()
-    assert dumped(repaired(once, tmp_path / "twice.db")) == dumped(once)
+    assert repaired(once, tmp_path / "twice.db").read_bytes() == once.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -339,7 +407,7 @@ def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Pa
         assert "adk_request" not in json.dumps(messages)
 
 
-def test_everything_an_event_holds_is_imported(tmp_path: Path) -> None:
+def test_f29_everything_an_event_holds_is_imported_signatures_included(tmp_path: Path) -> None:
     path = taken("v1", "healthy", tmp_path)
     image = {"inline_data": {"mime_type": "image/png", "data": "aGVsbG8_"}}
     put(path, {"text": "look"}, image, author="user", later=1)

@@ -103,6 +103,15 @@ def test_cut_after_any_message_it_names_the_calls_that_were_open_there(tmp_path:
 
 
 @stores
+def test_f08_a_killed_call_of_an_id_that_was_answered_is_another_call(tmp_path: Path, store: Any) -> None:
+    path = store(tmp_path / "x", [*HEALTHY, ("user", [text("again")]), ("assistant", [request("c1")])])
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen)) == (4, 3, ["c1"])
+    assert diagnosis_of(repaired(path, tmp_path / "out")).verdict == "clean"
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c1"]
+
+
+@stores
 def test_the_copy_answers_each_call_directly_behind_its_message(tmp_path: Path, store: Any) -> None:
     rows = [
         *HEALTHY[:2],
@@ -115,6 +124,7 @@ def test_the_copy_answers_each_call_directly_behind_its_message(tmp_path: Path, 
     seen = diagnosis_of(out)
     assert (seen.verdict, seen.calls, seen.answered) == ("clean", 3, 3)
     again = repaired(out, tmp_path / "again")
+    assert again.read_bytes() == out.read_bytes()
     assert replace(diagnosis_of(again), path=str(out), session=seen.session) == seen
     log = imported(out)
     messages = render(log, "openai-chat").messages

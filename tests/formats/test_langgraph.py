@@ -190,7 +190,7 @@ def test_a_path_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert out.read_bytes() == b"mine"
 
 
-def test_a_sibling_that_waits_has_to_be_answered_first(tmp_path: Path) -> None:
+def test_f28_a_sibling_that_waits_has_to_be_answered_first(tmp_path: Path) -> None:
     path, out = scene("waiting", tmp_path), tmp_path / "out.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM writes WHERE channel = 'messages' AND task_path LIKE '~__pregel_push%'")
@@ -312,6 +312,14 @@ def test_ids_that_are_used_again_are_paired_in_order(tmp_path: Path) -> None:
     assert kinds == ["ai", "tool", "ai", "tool", "human"]
 
 
+def test_f07_a_message_that_is_stored_again_owes_one_result(tmp_path: Path) -> None:
+    asked = SHAPES["data"]("ai", {"content": "", "tool_calls": [CALL]})
+    result = {"type": "tool", "data": {"content": "charged", "tool_call_id": "call_1"}}
+    assert evidence(only(made(tmp_path / "a.db", [asked, asked]))[1]) == {"call_1": "requested"}
+    diagnosis = only(made(tmp_path / "b.db", [asked, asked, result]))[1]
+    assert (diagnosis.verdict, diagnosis.calls, diagnosis.answered) == ("clean", 1, 1)
+
+
 def test_unknown_messages_are_counted(tmp_path: Path) -> None:
     found, _ = only(made(tmp_path / "t.db", [{"type": "chat", "data": {"content": "?"}}]))
     assert [item.name for item in found.format.read(found, "whole") if isinstance(item, Other)] == ["chat message"]
@@ -324,7 +332,7 @@ def test_what_must_not_or_cannot_be_decoded_is_blind_with_the_reason(type: str, 
     assert word in diagnosis.problem
 
 
-def test_a_checkpoint_of_a_newer_version_is_too_new(tmp_path: Path) -> None:
+def test_f39_a_checkpoint_of_a_newer_version_is_too_new(tmp_path: Path) -> None:
     assert only(made(tmp_path / "t.db", [], v=5))[1].verdict == "too_new"
 
 

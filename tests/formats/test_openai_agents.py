@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,24 @@ from turnwal.core.errors import Refused
 from turnwal.formats.doctor import diagnose, examine
 from turnwal.formats.items import Said
 from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.transcript.render import render
 
 VERDICTS = {
     "healthy": "clean",
     "killed": "blind",
     "renamed": "clean",
-    "kept": "interrupted",
+    "kept": "waiting",
     "alchemy": "blind",
     "branches": "interrupted",
+    "approval": "waiting",
+    "alone": "interrupted",
     "encrypted": "blind",
+}
+OPEN = {
+    "kept": {"call_charge": "waiting"},
+    "branches": {"call_charge": "requested"},
+    "approval": {"call_pay": "waiting"},
+    "alone": {"call_pay": "requested"},
 }
 CALL = {"type": "function_call", "call_id": "c1", "name": "charge", "arguments": '{"amount":5}'}
 USER = {"role": "user", "content": "charge 5"}
@@ -71,7 +81,7 @@ def test_what_each_kind_of_session_shows(name: str, tmp_path: Path) -> None:
     diagnosis = diagnose(found[0])
     assert found[0].format.name == "openai_agents"
     assert diagnosis.verdict == VERDICTS[name]
-    assert evidence(diagnosis) == ({"call_charge": "requested"} if diagnosis.verdict == "interrupted" else {})
+    assert evidence(diagnosis) == OPEN.get(name, {})
     assert not diagnosis.damage
     assert not diagnosis.unknown
 
@@ -98,6 +108,8 @@ def test_cutting_a_healthy_session_after_each_row_leaves_what_was_open_there(tmp
             ids.subtract(item["call_id"] for item in kept if item.get("type") == "function_call_output")
             expected = sorted(id for id, count in ids.items() if count)
             verdict = "interrupted" if expected else "clean" if kept[-1].get("role") == "assistant" else "blind"
+            if expected and kept[-1].get("type") == "function_call_output":
+                verdict = "waiting"  # as the SDK leaves it when it stops for an approval
             (found,) = sessions(path)
             diagnosis = diagnose(found)
             seen.append((sorted(evidence(diagnosis)), diagnosis.verdict))
@@ -110,7 +122,7 @@ def test_cutting_a_healthy_session_after_each_row_leaves_what_was_open_there(tmp
         ["call_2"],
         ["call_1"],
     ]
-    assert Counter(verdict for _, verdict in seen) == {"interrupted": 4, "blind": 4, "clean": 2}
+    assert Counter(verdict for _, verdict in seen) == {"interrupted": 3, "waiting": 1, "blind": 4, "clean": 2}
 
 
 @pytest.mark.parametrize("name", VERDICTS)
@@ -123,9 +135,11 @@ def test_nothing_is_written_by_looking(name: str, tmp_path: Path) -> None:
     assert digests(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["kept", "branches"])
+@pytest.mark.parametrize("name", ["kept", "branches", "alone"])
 def test_a_repaired_copy_has_nothing_open_and_repairing_it_changes_nothing(name: str, tmp_path: Path) -> None:
     path = scene(name, tmp_path)
+    if name == "kept":
+        add(path, name, SAID)
     before = digests(tmp_path)
     outs = [tmp_path / f"{number}.db" for number in range(3)]
     assert repaired(path, outs[0]).verdict == "clean"
@@ -133,13 +147,48 @@ def test_a_repaired_copy_has_nothing_open_and_repairing_it_changes_nothing(name:
     assert repaired(path, outs[1]).verdict == "clean"
     assert outs[0].read_bytes() == outs[1].read_bytes()
     assert repaired(outs[0], outs[2]).verdict == "clean"
-    assert dump(outs[2]) == dump(outs[0])
+    assert outs[2].read_bytes() == outs[0].read_bytes()
     assert owed(only(outs[0])[0]) == []
 
 
 def dump(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
+
+
+def add(path: Path, session: str, item: dict[str, Any]) -> None:
+    """Add an item to a session that the SDK has left."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        insert = "INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)"
+        connection.execute(insert, (session, json.dumps(item)))
+
+
+@pytest.mark.parametrize("name", ["approval", "kept"])
+def test_f28_a_call_that_needs_an_approval_waits_or_was_killed_and_is_left_as_it_is(name: str, tmp_path: Path) -> None:
+    path = scene(name, tmp_path)
+    diagnosis = only(path)[1]
+    (call,) = diagnosis.open
+    assert (diagnosis.verdict, call.evidence, call.risk, diagnosis.problem) == ("waiting", "waiting", None, "")
+    assert "waits until a person approves" in call.because[-1]
+    assert "was killed in it" in call.because[-1]
+    assert repaired(path, tmp_path / "out.db") == replace(diagnosis, path=str(tmp_path / "out.db"))
+    assert dump(tmp_path / "out.db") == dump(path)
+
+
+@pytest.mark.parametrize(
+    "behind", [[USER], [SAID], [CALL | {"call_id": "c2"}, output("c2")], [{"type": "reasoning", "summary": []}]]
+)
+def test_f28_a_call_that_the_history_has_gone_on_behind_waits_no_more(
+    behind: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = made(tmp_path / "s.db", [USER, CALL | {"call_id": "c0"}, CALL, output("c0"), *behind])
+    assert evidence(only(path)[1]) == {"c1": "requested"}
+
+
+def test_f28_a_lone_call_at_the_end_may_wait_for_an_approval_and_that_is_said(tmp_path: Path) -> None:
+    (call,) = only(scene("alone", tmp_path))[1].open
+    assert (call.evidence, call.risk) == ("requested", "tool_outcome_unknown")
+    assert any("waits until a person approves" in each for each in call.because)
 
 
 def test_a_blind_session_is_copied_as_it_is_and_stays_blind(tmp_path: Path) -> None:
@@ -215,7 +264,21 @@ def test_ids_that_are_used_again_are_answered_where_they_are_open(tmp_path: Path
     ]
 
 
-def test_f10_an_output_whose_call_was_never_saved_is_damage(tmp_path: Path) -> None:
+def test_f29_what_the_model_reasoned_goes_on_as_it_was_ahead_of_its_call(tmp_path: Path) -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl"}
+    path = made(tmp_path / "s.db", [USER, reasoning, CALL | {"id": "fc_1"}])
+    assert repaired(path, tmp_path / "out.db").verdict == "clean"
+    messages = render(imported(only(tmp_path / "out.db")[0]), "openai-responses").messages
+    assert [item.get("type", "message") for item in messages] == [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert messages[1]["encrypted_content"] == "b3BhcXVl"
+
+
+def test_f06_an_output_whose_call_was_never_saved_is_damage(tmp_path: Path) -> None:
     diagnosis = only(made(tmp_path / "s.db", [USER, output("c9"), SAID]))[1]
     assert [fault.kind for fault in diagnosis.damage] == ["orphan_result"]
 
@@ -272,7 +335,8 @@ def test_a_branch_has_its_own_rows_and_not_those_of_the_other(tmp_path: Path) ->
 @pytest.mark.parametrize("name", VERDICTS)
 def test_an_import_owes_what_is_open_and_can_be_sent(name: str, tmp_path: Path) -> None:
     for found in sessions(scene(name, tmp_path)):
-        assert sorted(owed(found)) == sorted(evidence(diagnose(found)))
+        left = evidence(diagnose(found))
+        assert sorted(owed(found)) == sorted(id for id, proved in left.items() if proved != "waiting")
         for target in ("openai-responses", "anthropic", "openai-chat"):
             problems = {problem.code for problem in refused(found, target)}
             assert problems <= ({"empty_message"} if name == "encrypted" else set()), target

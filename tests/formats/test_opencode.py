@@ -160,6 +160,14 @@ def test_the_copy_is_an_export_in_which_every_call_has_ended(tmp_path: Path, sto
 
 
 @stores
+def test_f08_a_killed_call_of_an_id_that_was_answered_is_another_call(tmp_path: Path, store: Any) -> None:
+    path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", [tool("c1", "running")])])
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen)) == (4, 3, ["c1"])
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c1"]
+
+
+@stores
 def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Path, store: Any) -> None:
     parts = [done("c1"), tool("c2", "running"), tool("c3", "error", error="Tool execution aborted")]
     path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", parts)])

@@ -10,7 +10,7 @@ import pytest
 from tests.formats.seen import DATA, diagnosis_of, digests, imported, open_ids, repaired
 from turnwal.core.recovery import plan
 from turnwal.formats import examine
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -219,6 +219,18 @@ def test_f07_an_observation_after_an_invented_error_is_the_outcome_and_a_second_
     assert (seen.answered, [fault.kind for fault in seen.damage]) == (1, ["duplicate"])
 
 
+def test_f07_a_call_that_is_recorded_again_owes_one_result(tmp_path: Path) -> None:
+    session = taken("single", tmp_path)
+    action = stored(session)[-1]
+    again = {name: action[name] for name in ("tool_name", "tool_call", "tool_call_id", "action", "llm_response_id")}
+    put(session, "ActionEvent", **again)
+    seen = diagnosis_of(session)
+    assert (seen.calls, open_ids(seen)) == (1, ["charge_1"])
+    answer(session, "charge_1")
+    seen = diagnosis_of(session)
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 1, 1, ())
+
+
 def test_f08_calls_of_one_id_are_answered_one_after_the_other(tmp_path: Path) -> None:
     session = taken("healthy", tmp_path)
     call = {"id": "look_1", "name": "look", "arguments": "{}"}
@@ -237,6 +249,13 @@ def test_f28_a_call_that_a_person_has_not_agreed_to_waits(tmp_path: Path) -> Non
     assert list(digests(repaired(session, tmp_path / "out")).values()) == list(digests(session).values())
     put(session, "UserRejectObservation", tool_call_id="charge_1", rejection_reason="no")
     assert diagnosis_of(session).verdict == "clean"
+
+
+def test_f28_a_call_that_was_agreed_to_and_killed_is_not_said_to_have_waited_alone(tmp_path: Path) -> None:
+    session = taken("agreed", tmp_path)
+    assert state_of(session)["execution_status"] == "waiting_for_confirmation"
+    (call,) = diagnosis_of(session).open
+    assert (call.evidence, OR_KILLED in call.because[-1]) == ("waiting", True)
 
 
 def test_a_hook_that_ran_after_the_tool_shows_that_it_ran_and_one_before_it_shows_nothing(tmp_path: Path) -> None:

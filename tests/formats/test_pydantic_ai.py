@@ -151,10 +151,20 @@ def test_an_open_call_on_a_line_that_was_left_is_found_and_answered_there(tmp_pa
     assert after["record"]["head_id"] == "4"
 
 
-def test_a_store_of_a_newer_form_is_too_new(tmp_path: Path) -> None:
+def test_f39_a_store_of_a_newer_form_is_too_new(tmp_path: Path) -> None:
     value = json.loads(scene("store", tmp_path).read_text())
     value["record"]["format_version"] = 2
     assert only(written(tmp_path / "new.json", value))[1].verdict == "too_new"
+
+
+@pytest.mark.parametrize("state", ["complete", "interrupted"])
+def test_f03_a_call_at_the_end_is_open_whatever_the_state_of_its_message_says(tmp_path: Path, state: str) -> None:
+    path = written(tmp_path / "h.json", [prompts("charge"), asks("c1") | {"state": state}])
+    seen = only(path)[1]
+    assert (seen.verdict, seen.on_resume, evidence(seen)) == ("interrupted", "runs_again", {"c1": "requested"})
+    assert repaired(path, tmp_path / "out.json").verdict == "clean"
+    (part,) = json.loads((tmp_path / "out.json").read_text())[-1]["parts"]
+    assert (part["tool_call_id"], part["content"]) == ("c1", UNKNOWN_TEXT)
 
 
 def test_f03_an_unanswered_call_with_a_prompt_behind_it_is_answered_ahead_of_the_prompt(tmp_path: Path) -> None:
@@ -170,7 +180,7 @@ def test_f03_an_unanswered_call_with_a_prompt_behind_it_is_answered_ahead_of_the
     ]
 
 
-def test_what_was_deferred_is_told_by_its_siblings_only_at_the_end(tmp_path: Path) -> None:
+def test_f28_what_was_deferred_is_told_by_its_siblings_only_at_the_end(tmp_path: Path) -> None:
     at_end = written(tmp_path / "a.json", [prompts("charge"), asks("c1", "c2"), gives("c2")])
     assert evidence(only(at_end)[1]) == {"c1": "waiting"}
     all_open = written(tmp_path / "b.json", [prompts("charge"), asks("c1", "c2")])

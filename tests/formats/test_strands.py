@@ -10,7 +10,7 @@ import pytest
 from tests.formats.seen import DATA, diagnosis_of, digests, imported, open_ids, repaired, untouched
 from turnwal.core.recovery import plan
 from turnwal.formats import examine, numbered
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -118,6 +118,7 @@ def test_f01_a_call_whose_process_was_killed_may_have_run(tmp_path: Path, scene:
 def test_an_answer_that_the_sdk_invented_is_no_outcome_and_the_copy_tells_the_truth(tmp_path: Path) -> None:
     session = taken("restarted", tmp_path)
     seen = diagnosis_of(session)
+    assert (seen.verdict, seen.on_resume) == ("interrupted", "continues")
     assert [(call.id, call.evidence, call.risk) for call in seen.open] == [
         ("look_4", "answered_synthetic", "tool_outcome_unknown"),
         ("charge_1", "answered_synthetic", "tool_outcome_unknown"),
@@ -160,6 +161,11 @@ def test_f28_what_older_versions_wrote_of_a_call_that_waits_is_read(tmp_path: Pa
     path.write_text(json.dumps(agent))
     seen = diagnosis_of(session)
     assert (seen.verdict, seen.answered, open_ids(seen)) == ("waiting", 1, ["charge_1"])
+
+
+def test_f28_a_call_that_was_agreed_to_and_killed_is_not_said_to_have_waited_alone(tmp_path: Path) -> None:
+    (call,) = diagnosis_of(taken("agreed", tmp_path)).open
+    assert (call.id, call.evidence, OR_KILLED in call.because[-1]) == ("charge_1", "waiting", True)
 
 
 def test_messages_behind_a_repair_move_on_by_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def nothing(_: Found, __: Depth) -> Iterator[Item]:
     return iter(())
 
 
-def weighed(*items: Item, unique: bool = False) -> Diagnosis:
+def weighed(*items: Item, written_once: bool = False) -> Diagnosis:
     format = Format(
         name="some",
         title="Some Tool",
@@ -25,7 +25,7 @@ def weighed(*items: Item, unique: bool = False) -> Diagnosis:
         resume_text="It is refused.",
         recognises=lambda _: True,
         read=nothing,
-        unique_ids=unique,
+        written_once=written_once,
     )
     return weigh(Found(format, Path("a")), items)
 
@@ -80,14 +80,14 @@ def test_an_open_call_says_where_and_what() -> None:
     assert call.because[0] == "line 1: asked for by a message that never completed"
 
 
-@pytest.mark.parametrize("unique", [False, True])
-def test_an_id_that_is_used_again_before_its_answer(unique: bool) -> None:
-    twice = (ask("k", arguments='{"n":1}'), ask("k", arguments='{"n":2}'))
-    found = weighed(*twice, unique=unique)
+@pytest.mark.parametrize(("written_once", "left_open"), [(False, '{"n":2}'), (True, '{"n":1}')])
+def test_an_id_that_is_used_again_before_its_answer(left_open: str, *, written_once: bool) -> None:
+    twice = (ask("k", arguments='{"n":1}'), ask("k", arguments='{"n":2}', place="line 5"))
+    found = weighed(*twice, written_once=written_once)
     assert (found.calls, len(found.open)) == (2, 2)
-    found = weighed(*twice, answer("k"), unique=unique)
-    assert [call.arguments for call in found.open] == ['{"n":2}']  # the older one has it
-    assert weighed(*twice, answer("k"), answer("k"), unique=unique).verdict == "clean"
+    found = weighed(*twice, answer("k"), written_once=written_once)
+    assert [call.arguments for call in found.open] == [left_open]
+    assert weighed(*twice, answer("k"), answer("k"), written_once=written_once).verdict == "clean"
 
 
 def test_an_id_that_is_used_again_after_its_answer_is_another_call() -> None:
@@ -96,30 +96,13 @@ def test_an_id_that_is_used_again_after_its_answer_is_another_call() -> None:
     assert weighed(ask("k"), answer("k"), ask("k"), answer("k")).verdict == "clean"
 
 
-def test_where_ids_are_unique_a_record_again_is_a_copy() -> None:
-    found = weighed(ask("k"), answer("k"), ask("k"), unique=True)
-    assert (found.calls, found.answered, found.verdict) == (1, 1, "clean")
-    found = weighed(ask("k"), answer("k", by="some"), ask("k"), unique=True)
-    assert (found.calls, left(found)) == (1, [("k", "answered_synthetic")])
-
-
-def test_where_ids_are_unique_an_answer_may_come_first() -> None:
-    found = weighed(answer("k"), ask("k"), unique=True)
-    assert (found.verdict, found.calls, found.answered, found.damage) == ("clean", 1, 1, ())
-    found = weighed(answer("k", place="row 1"), unique=True)
-    assert (found.verdict, faults(found)) == ("damaged", [("orphan_result", "row 1")])
-
-
-def test_two_answers_that_come_first_are_one_too_many() -> None:
-    found = weighed(answer("k"), answer("k", place="row 9"), ask("k"), unique=True)
-    assert (found.verdict, found.answered, faults(found)) == ("clean", 1, [("duplicate", "row 9")])
-
-
-def test_an_invented_answer_that_comes_first_is_no_outcome() -> None:
-    found = weighed(answer("k", by="some"), ask("k"), unique=True)
-    assert (left(found), found.answered) == ([("k", "answered_synthetic")], 0)
-    found = weighed(answer("k", by="turnwal"), ask("k"), unique=True)
-    assert (found.verdict, found.answered) == ("clean", 1)
+def test_where_a_record_is_written_once_the_same_call_again_is_another_one() -> None:
+    found = weighed(ask("k"), ask("k", place="line 5"), written_once=True)
+    assert (found.calls, [call.place for call in found.open]) == (2, ["line 1", "line 5"])
+    found = weighed(ask("k"), ask("k", place="line 5"), answer("k"), written_once=True)
+    assert [call.place for call in found.open] == ["line 1"]
+    found = weighed(ask("k", "k"), answer("k"), written_once=True)
+    assert (found.calls, found.answered, left(found)) == (2, 1, [("k", "requested")])
 
 
 def test_a_message_that_is_recorded_again_asks_once() -> None:
@@ -304,3 +287,11 @@ def test_a_diagnosis_as_plain_values() -> None:
         "unknown": {"y": 1},
         "problem": "",
     }
+
+
+def test_an_invented_answer_is_nothing_in_the_way_of_the_tool_and_an_open_call_is() -> None:
+    invented = (ask("a"), answer("a", by="some"))
+    assert (weighed(*invented).verdict, weighed(*invented).on_resume) == ("interrupted", "continues")
+    waiting = weighed(*invented, ask("b"), sign("b", "waiting"))
+    assert (waiting.verdict, waiting.on_resume) == ("interrupted", "continues")
+    assert weighed(*invented, ask("b")).on_resume == "refused"

@@ -95,3 +95,12 @@ def test_the_copy_is_what_adk_loads_and_lets_go_on(tmp_path: Path) -> None:
     made = session.events[-1]
     assert (made.author, made.custom_metadata) == ("clerk", {"turnwal": True})
     assert session.last_update_time == pytest.approx(made.timestamp, abs=2e-6)
+
+
+def test_calls_of_one_id_have_each_its_own_response_in_the_copy(tmp_path: Path) -> None:
+    copy = repaired(taken("v1", "reused", tmp_path), tmp_path / "copy.db")
+    seen, given = gone_on(copy, "v1", "reused")
+    told = [part.function_response for content in seen for part in content.parts if part.function_response]
+    assert [(each.name, each.response) for each in told] == [("look", {"result": "price: 5"}), ("charge", UNKNOWN)]
+    responses(seen)
+    assert given == []

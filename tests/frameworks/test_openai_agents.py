@@ -6,11 +6,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+from agents import Runner
 from agents.extensions.memory import AdvancedSQLiteSession, SQLAlchemySession
 from agents.memory import SQLiteSession
 
-from tests.formats.fixtures import repaired, taken
-from tests.formats.generators.openai_agents import Played, says, talk
+from tests.formats.fixtures import only, repaired, taken
+from tests.formats.generators.openai_agents import PAIR, PAY, Played, ask, says, talk
 from turnwal.formats.wording import UNKNOWN_TEXT
 
 
@@ -36,6 +38,7 @@ def outputs(seen: list[dict[str, Any]]) -> dict[str, Any]:
 
 def test_the_sdk_hides_an_unanswered_call_and_sends_it_after_the_repair(tmp_path: Path) -> None:
     path, out = taken("openai_agents", "kept.db", tmp_path), tmp_path / "out.db"
+    asyncio.run(SQLiteSession("kept", path).add_items([{"role": "user", "content": "are you there?"}]))
     repaired(path, out)
     assert outputs(go_on(SQLiteSession("kept", path))) == {"call_look": "price: 5"}
     assert outputs(go_on(SQLiteSession("kept", out))) == {"call_look": "price: 5", "call_charge": UNKNOWN_TEXT}
@@ -66,3 +69,25 @@ def test_a_branch_has_its_output_and_the_other_branch_none_of_it(tmp_path: Path)
     assert asyncio.run(session.get_items()) == asyncio.run(before.get_items())
     asyncio.run(session.switch_to_branch("second"))
     assert outputs(go_on(session))["call_charge"] == UNKNOWN_TEXT
+
+
+@pytest.mark.parametrize("reply", [[PAIR[0], PAY], [PAY, PAIR[0]]])
+def test_a_call_that_waits_for_an_approval_is_approved_in_the_copy_as_it_was(tmp_path: Path, reply: list[Any]) -> None:
+    path, out = tmp_path / "s.db", tmp_path / "out.db"
+
+    async def run() -> list[Any]:
+        agent, stopped = await ask(Played([reply, says("It is paid.")]), SQLiteSession("s", path))
+        assert repaired(path, out).verdict == "waiting"
+        state = stopped.to_state()
+        for one in stopped.interruptions:
+            state.approve(one)
+        session = SQLiteSession("s", out)
+        assert (await Runner.run(agent, state, session=session)).final_output == "It is paid."
+        return [dict(item) for item in await session.get_items()]
+
+    items = asyncio.run(run())
+    assert {item["call_id"]: item["output"] for item in items if item.get("type") == "function_call_output"} == {
+        "call_look": "price: 5",
+        "call_pay": "paid 5",
+    }
+    assert only(out)[1].verdict == "clean"

@@ -1,5 +1,7 @@
 """Repaired copies in the OpenHands SDK itself: loaded, gone on with, and read as the model reads them."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ pytest.importorskip("openhands.sdk")
 from tests.formats.generators.openhands import conversation, played
 from tests.formats.seen import diagnosis_of, repaired
 from tests.formats.test_openhands import ID, taken
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(180)]
 
@@ -88,3 +90,15 @@ def test_a_conversation_whose_event_was_torn_goes_on(tmp_path: Path) -> None:
     seen, came = gone_on(copy, "what came of it?")
     assert results(seen) == PRICE | {"look_4": UNKNOWN_TEXT, "charge_1": UNKNOWN_TEXT}
     assert came == []
+
+
+def test_the_state_of_a_call_that_was_agreed_to_and_killed_is_that_of_one_that_waits(tmp_path: Path) -> None:
+    states = []
+    for scene, code in (("confirming", 0), ("agreed", 9)):
+        directory = tmp_path / scene / "conversations"
+        command = [sys.executable, "-m", "tests.formats.generators.openhands", scene, str(directory)]
+        assert subprocess.run(command, check=False).returncode == code
+        (call,) = diagnosis_of(directory).open
+        states.append((call.evidence, call.because[1:]))
+    assert states[0] == states[1]
+    assert OR_KILLED in states[0][1][0]

@@ -1,5 +1,7 @@
 """Repaired copies in Strands Agents itself: loaded, gone on with, and read as the model reads them."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from strands.hooks import BeforeToolCallEvent
 from tests.formats.generators.strands import Played, agent
 from tests.formats.seen import diagnosis_of, repaired
 from tests.formats.test_strands import taken
-from turnwal.formats.wording import UNKNOWN_TEXT
+from turnwal.formats.wording import OR_KILLED, UNKNOWN_TEXT
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -103,3 +105,14 @@ def test_a_session_that_waits_for_a_person_still_does(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="must resume from interrupt"):
         speaker("what came of it?")
     assert diagnosis_of(copy).verdict == "waiting"
+
+
+def test_the_state_of_a_call_that_was_agreed_to_and_killed_is_that_of_one_that_waits(tmp_path: Path) -> None:
+    states = []
+    for scene, code in (("waiting", 0), ("agreed", 9)):
+        command = [sys.executable, "-m", "tests.formats.generators.strands", scene, str(tmp_path / scene)]
+        assert subprocess.run(command, check=False).returncode == code
+        (call,) = diagnosis_of(tmp_path / scene).open
+        states.append((call.evidence, call.because[1:]))
+    assert states[0] == states[1]
+    assert OR_KILLED in states[0][1][0]

@@ -67,6 +67,8 @@ _CALLS: Final = (
     Column("because", below=True),
 )
 _NOTE_FAULTS: Final = 3
+_INVENTED: Final = "The model takes the answers that the tool invented for what happened."
+_WAIT: Final = "wait as far as the file shows; if a person has agreed since, they may have run."
 
 
 @click.command(short_help="Say what happened in the session files of other tools.")
@@ -201,8 +203,15 @@ def _call_row(call: "OpenCall") -> list[Span]:
 def _advice(diagnosis: "Diagnosis") -> str:
     from turnwal.formats.registry import format_of
 
-    if not any(call.risk == "tool_outcome_unknown" for call in diagnosis.open):
+    waits = any(call.evidence == "waiting" for call in diagnosis.open)
+    if any(call.risk == "tool_outcome_unknown" for call in diagnosis.open):
+        known = format_of(str(diagnosis.format))
+        repaired = "" if known.repair is None else "; then `turnwal repair` writes a copy that says so"
+        resumed = _INVENTED if diagnosis.on_resume == "continues" else known.resume_text
+        others = f" Some {_WAIT}" if waits else ""
+        return f"Before it goes on, look whether they happened{repaired}. {resumed}{others}"
+    if not waits:
         return "None of them may have run."
-    known = format_of(str(diagnosis.format))
-    repaired = "" if known.repair is None else "; then `turnwal repair` writes a copy that says so"
-    return f"Before it goes on, look whether they happened{repaired}. {known.resume_text}"
+    if all(call.evidence == "waiting" for call in diagnosis.open):
+        return f"They {_WAIT}"
+    return f"Some {_WAIT} None of the others may have run."

@@ -1,8 +1,8 @@
 """Reading the SQLite database of another tool, which may be running, without changing a byte of it.
 
 Promises:
-- Nothing beside the database is made, and nothing in it is written: a database in WAL mode without a `-wal` is read as
-  unchanging, and one that needs recovery is read from a copy.
+- Nothing beside the database is made, and nothing in it or beside it is written: a database in WAL mode without a
+  `-wal` is read as unchanging, a `-shm` is read only, and what would need one that is not there is read from a copy.
 - A database that its tool holds is `StoreFailed` with the code of a busy one, never waited for longer than `WAIT_MS`.
 """
 
@@ -48,7 +48,8 @@ def reading(path: Path) -> Iterator[apsw.Connection]:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
             yield connection
-        except (apsw.BusyError, apsw.LockedError) as error:
+        except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError) as error:
+            # read only: a tool at work has not yet marked in its `-shm` from where to read
             raise DatabaseBusy(f"the database is locked by its tool ({error})") from error
 
 
@@ -57,8 +58,10 @@ def _opened(path: Path, stack: ExitStack) -> apsw.Connection:
     if _in_wal_mode(path):
         if not wal:
             return stack.enter_context(_connected(path, "immutable=1"))
-        if not Path(f"{path}-shm").exists():
-            path = _copied(path, "-wal", stack)
+        if Path(f"{path}-shm").exists():
+            # a killed tool leaves an index that SQLite would write anew: so it keeps its own in memory
+            return stack.enter_context(_connected(path, "mode=ro&readonly_shm=1"))
+        path = _copied(path, "-wal", stack)
     elif journal:
         # a journal that is left is of a writer at work, or of one that died: only a copy can be rolled back
         path = _copied(path, "-journal", stack)
@@ -95,24 +98,29 @@ def _beside(path: Path, suffix: str) -> bool:
     return beside.exists() and beside.stat().st_size > 0
 
 
-def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None]) -> None:
+def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None] | None) -> None:
     """Write a copy of a database with a change made in it: whole or not there, the original untouched.
 
-    Raises `Refused` where something is there already, and what `reading` raises.
+    Without a change it is the same bytes, where they are all in one file that can be held meanwhile. Raises `Refused`
+    where something is there already, and what `reading` and the change raise.
     """
-    with fresh(out):
-        pass  # nobody else takes the name, and it is this user's alone
+    with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory, reading(path) as source:
+        made = path
+        if change is not None or _in_wal_mode(path) or _beside(path, "-journal"):
+            made = Path(directory, "copy.db")
+            _changed(source, made, change)
+        with made.open("rb") as whole:
+            shutil.copyfileobj(whole, file)
+
+
+def _changed(source: apsw.Connection, copy: Path, change: Callable[[apsw.Connection], None] | None) -> None:
+    target = apsw.Connection(str(copy))
     try:
-        with reading(path) as source:
-            target = apsw.Connection(str(out))
-            try:
-                with target.backup("main", source, "main") as backup:
-                    backup.step()
-                target.execute("PRAGMA journal_mode = DELETE")
-                with target:
-                    change(target)
-            finally:
-                target.close()
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
+        with target.backup("main", source, "main") as backup:
+            backup.step()
+        target.pragma("journal_mode", "delete")
+        if change is not None:
+            with target:
+                change(target)
+    finally:
+        target.close()

@@ -19,9 +19,9 @@ is open but calls that wait by design. `blind`: a call may have been in flight, 
 OnResume = Literal["continues", "refused", "hides", "runs_again", "invents_answer", "unknown"]
 """What the tool does when the session is resumed as it is.
 
-`continues`: nothing is in the way. `refused`: the provider refuses the history. `hides`: the calls are left out of what
-the model sees. `runs_again`: the calls are executed again. `invents_answer`: the tool writes an answer that it cannot
-know. `unknown`: the application decides, or it differs between versions.
+`continues`: nothing is in the way, or only answers that it invented. `refused`: the provider refuses the history.
+`hides`: the calls are left out of what the model sees. `runs_again`: the calls are executed again. `invents_answer`:
+the tool writes an answer that it cannot know. `unknown`: the application decides, or it differs between versions.
 """
 
 

@@ -91,7 +91,7 @@ class Format:
     """Write a repaired copy to a path that is not there yet, answering what the diagnosis has open and does not wait;
     None where that cannot be done.
     """
-    unique_ids: bool = False
-    """An id names one call of the whole session, so that the order of records does not matter to the pairing."""
+    written_once: bool = False
+    """Its tool never records a call a second time, so that one that seems to be there again is another one."""
     places: tuple[str, ...] = ()
     """Where its tool keeps sessions: paths with `~` and `$NAME`, the first variable that is set wins."""

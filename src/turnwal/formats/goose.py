@@ -21,7 +21,7 @@ from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.repairing import write_lines
-from turnwal.formats.wording import is_ours, text_for
+from turnwal.formats.wording import OR_KILLED, is_ours, text_for
 
 Block = Mapping[str, Any]
 
@@ -86,7 +86,7 @@ def _read(found: Found, depth: Depth) -> Iterator[Item]:
             yield item
     for block in () if last is None else last.content:
         if last is not None and block.get("type") == "toolConfirmationRequest":
-            yield Sign(last.place, str(block.get("id", "")), "waiting", "it asks for confirmation")
+            yield Sign(last.place, str(block.get("id", "")), "waiting", f"it asks for confirmation, {OR_KILLED}")
 
 
 def _file(path: Path) -> Iterator[_Message | Item]:
@@ -193,7 +193,7 @@ def _repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     if found.session is None:
         write_lines(out, _repaired_lines(found.path, lacking))
         return
-    copied_to(found.path, out, lambda connection: _insert(connection, lacking))
+    copied_to(found.path, out, (lambda connection: _insert(connection, lacking)) if lacking else None)
 
 
 def _repaired_lines(path: Path, lacking: Mapping[str, list[OpenCall]]) -> Iterator[bytes]:

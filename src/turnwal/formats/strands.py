@@ -26,7 +26,7 @@ from turnwal.formats.numbered import found_in, numbered, record
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.repairing import fresh_directory
 from turnwal.formats.stamps import milliseconds
-from turnwal.formats.wording import is_ours, text_for
+from turnwal.formats.wording import OR_KILLED, is_ours, text_for
 from turnwal.transcript.bedrock.parse import part_of
 
 Block = Mapping[str, Any]
@@ -174,7 +174,7 @@ def _interrupted(path: Path, asked: list[Block], depth: Depth) -> Iterator[Item]
         if isinstance(result, dict) and result.get("toolUseId") in ids:
             yield Said(path.name, "tool_result", _result(result, depth))
     for id in ids:
-        yield Sign(path.name, id, "waiting", "the agent stopped and waits for a person")
+        yield Sign(path.name, id, "waiting", f"the agent stopped and waits for a person, {OR_KILLED}")
 
 
 def _repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:

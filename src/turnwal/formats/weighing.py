@@ -56,6 +56,19 @@ def oldest_of(calls: Sequence[Named], name: str | None) -> int:
     return next(same, 0)
 
 
+def _newest_of(calls: "Sequence[_Asked]", run: str, name: str | None) -> int:
+    """The same where each record is written once: one of its run and its tool before others, and of those the oldest in
+    the newest record, since those in older ones were given up when that one asked.
+    """
+
+    def fits(call: _Asked) -> tuple[bool, bool]:
+        return call.run == run, call.name == name
+
+    newest = max(range(len(calls)), key=lambda index: (*fits(calls[index]), index))
+    kind = (*fits(calls[newest]), calls[newest].place)
+    return next(index for index, call in enumerate(calls) if (*fits(call), call.place) == kind)
+
+
 class _Asked(Struct, eq=False):
     """A call without an answer of its own."""
 
@@ -76,7 +89,7 @@ class _Asked(Struct, eq=False):
 
 def weigh(found: Found, items: Iterable[Item]) -> Diagnosis:
     """Return the diagnosis of a session whose reader yields these items."""
-    weigher = _Weigher(unique=found.format.unique_ids)
+    weigher = _Weigher(written_once=found.format.written_once)
     for item in items:
         weigher.feed(item)
     return weigher.diagnosis(found)
@@ -89,8 +102,8 @@ def _is_equal(call: _Asked, name: str | None, arguments: str | None, place: str)
 class _Weigher:
     """Where weighing is."""
 
-    def __init__(self, *, unique: bool) -> None:
-        self._unique = unique
+    def __init__(self, *, written_once: bool) -> None:
+        self._written_once = written_once
         self._about = About()
         self._calls = 0
         self._answered: dict[str, int] = {}
@@ -98,8 +111,6 @@ class _Weigher:
         self._open: dict[str, list[_Asked]] = {}
         """The unanswered calls of each id, oldest first."""
         self._invented: dict[str, _Asked] = {}
-        self._early: dict[str, list[Said]] = {}
-        """Where ids are unique: results that came before their call."""
         self._blind: Blind | None = None
         self._faults: list[Fault] = []
         self._faults_more = 0
@@ -132,10 +143,9 @@ class _Weigher:
 
     def _ask_one(self, said: Said, part: Any, *, whole: bool) -> None:
         id, name, arguments = id_of(part), name_of(part), arguments_of(part)
-        if self._unique and id and (id in self._answered or id in self._invented):
-            return  # a copy of a record, as forks and resumed sessions have them
         same = self._open.get(id)
-        if same and id and any(_is_equal(call, name, arguments, said.place) for call in same):
+        again = not self._written_once and bool(id)
+        if same and again and any(_is_equal(call, name, arguments, said.place) for call in same):
             return  # recorded again, as a rewritten message is; equal calls of one record are calls of their own
         free = part.get("format") == "text"
         call = _Asked(id, name, arguments, free, said.run, "requested", said.place, self._calls, whole)
@@ -144,9 +154,6 @@ class _Weigher:
             self._open[id] = [call]
         else:
             same.append(call)
-        if self._early:
-            for early in self._early.pop(id, ()):
-                self._answer(early)
 
     def _answer(self, said: Said) -> None:
         id = id_of(said.data)
@@ -155,7 +162,8 @@ class _Weigher:
         if not waiting:
             self._answer_again(id, said, invented=invented)
             return
-        call = waiting.pop(oldest_of(waiting, name_of(said.data)))
+        name = name_of(said.data)
+        call = waiting.pop(_newest_of(waiting, said.run, name) if self._written_once else oldest_of(waiting, name))
         if not waiting:
             del self._open[id]
         if not invented:
@@ -174,8 +182,6 @@ class _Weigher:
         elif id in self._answered:
             if not invented:
                 self._fault(Fault("duplicate", said.place, f"a second result of call {id}"))
-        elif self._unique and id:
-            self._early.setdefault(id, []).append(said)
         else:
             self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
 
@@ -203,9 +209,6 @@ class _Weigher:
 
     def diagnosis(self, found: Found) -> Diagnosis:
         """What can be said at the end."""
-        for id, results in self._early.items():
-            for said in results:
-                self._fault(Fault("orphan_result", said.place, f"a result of call {id}, which nothing asks for"))
         left = [call for calls in self._open.values() for call in calls]
         left += self._invented.values()
         left.sort(key=lambda call: call.index)
@@ -213,7 +216,7 @@ class _Weigher:
         if self._faults_more:
             self._faults.append(Fault(self._faults[-1].kind, "further", f"{self._faults_more:,} more"))
         verdict = self._verdict(opened)
-        resume: OnResume = found.format.on_resume if verdict in ("interrupted", "too_new") else "continues"
+        resume: OnResume = found.format.on_resume if _is_in_the_way(verdict, opened) else "continues"
         return Diagnosis(
             path=found.where,
             format=found.format.name,
@@ -255,6 +258,13 @@ class _Weigher:
         verdict = judge(state, turn, call, strict=True)
         sentence = next(rule.sentence for rule in RULES if rule.number == verdict.rule)
         return _told(asked, verdict.risk, (sentence,))
+
+
+def _is_in_the_way(verdict: Verdict, opened: tuple[OpenCall, ...]) -> bool:
+    """Whether the tool meets anything when it resumes; it takes an answer that it invented itself for one."""
+    if verdict == "interrupted":
+        return any(call.evidence not in ("waiting", "answered_synthetic") for call in opened)
+    return verdict == "too_new"
 
 
 def _told(asked: _Asked, risk: Risk | None, rule: tuple[str, ...]) -> OpenCall:

@@ -12,6 +12,8 @@ NOT_STARTED_TEXT: Final = text_for_model(Verdict(NOT_STARTED, "declared", 4, ())
 
 OURS: Final = frozenset({UNKNOWN_TEXT, NOT_STARTED_TEXT})
 """Every text of a repair."""
+OR_KILLED: Final = "or a person has agreed since, and it was killed in it"
+"""What a wait may be as well, where a tool records that it asks a person and not what the person said."""
 _LONGEST: Final = max(map(len, OURS))
 
 

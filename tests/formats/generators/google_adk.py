@@ -133,6 +133,12 @@ async def sibling(kind: str, path: Path) -> None:
     await talk(kind, path, "sibling", [LOOK, "It is 5.", BESIDE], "what is the price?", "look, then charge it")
 
 
+async def reused(kind: str, path: Path) -> None:
+    """A model that counts its calls anew in each reply, killed in a call of an id that was answered."""
+    lines: list[Line] = [[("c0", "look", {"item": "price"})], "It is 5.", [("c0", "charge", {"amount": 5})]]
+    await talk(kind, path, "reused", lines, "what is the price?", "charge it")
+
+
 async def resumed(kind: str, path: Path) -> None:
     """Gone on with as it is, behind a call that was killed: ADK hides it from the model."""
     if await service(kind, path).get_session(app_name=APP, user_id=USER, session_id="resumed") is None:
@@ -179,7 +185,7 @@ async def _answer_confirmation(kind: str, path: Path, session: str, *, agreed: b
 Scene = Callable[[str, Path], Any]
 SCENES: dict[str, Scene] = {
     one.__name__: one
-    for one in (healthy, single, sibling, resumed, ordered, delivered, confirming, confirmed, rejected)
+    for one in (healthy, single, sibling, reused, resumed, ordered, delivered, confirming, confirmed, rejected)
 }
 KINDS = {"v1": list(SCENES), "sqlite": ["healthy", "sibling", "confirmed"], "v0": ["healthy", "sibling", "ordered"]}
 

@@ -74,6 +74,21 @@ async def charge(amount: int) -> str:
     return f"charged {amount}"
 
 
+@function_tool(needs_approval=True)
+async def pay(amount: int) -> str:
+    """Pay an amount, once a person has agreed."""
+    return f"paid {amount}"
+
+
+PAY = call("call_pay", "pay", '{"amount":5}')
+
+
+async def ask(model: Played, session: Any) -> tuple[Any, Any]:
+    """An agent that has stopped for an approval, and where it stopped."""
+    agent = Agent(name="agent", model=model, tools=[look, pay])
+    return agent, await Runner.run(agent, "pay 5", session=session)
+
+
 async def talk(model: Played, session: Any, *texts: str) -> None:
     agent = Agent(name="agent", model=model, tools=[look, charge])
     for text in texts:
@@ -117,12 +132,22 @@ async def branches(path: str) -> None:
     await session.add_items([{"role": "user", "content": "charge 5"}, PAIR[1].model_dump(exclude_none=True)])
 
 
+async def approval(path: str) -> None:
+    """Stopped for an approval beside a call that needs none."""
+    await ask(Played([[PAIR[0], PAY]]), SQLiteSession("approval", path))
+
+
+async def alone(path: str) -> None:
+    """Stopped for the approval of the only call."""
+    await ask(Played([[PAY]]), SQLiteSession("alone", path))
+
+
 async def encrypted(path: str) -> None:
     session = EncryptedSession("encrypted", SQLiteSession("encrypted", path), "a key for this test alone")
     await talk(Played(LINES[:2]), session, "what is the price?")
 
 
-SCENES = {one.__name__: one for one in (healthy, killed, renamed, kept, alchemy, branches, encrypted)}
+SCENES = {one.__name__: one for one in (healthy, killed, renamed, kept, alchemy, branches, approval, alone, encrypted)}
 
 
 def main(arguments: list[str]) -> None:

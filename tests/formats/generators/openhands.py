@@ -173,13 +173,22 @@ def confirming(directory: str) -> None:
     spoken.run()
 
 
+def agreed(directory: str) -> None:
+    """A call that a person has agreed to, killed in its body."""
+    spoken = conversation(played([CHARGE]), directory)
+    spoken.set_confirmation_policy(AlwaysConfirm())
+    spoken.send_message("charge it")
+    spoken.run()
+    spoken.run()  # that is how a person agrees
+
+
 def failed(directory: str) -> None:
     """A call whose arguments do not fit, which is answered by an error, and one that does not exist."""
     lines: list[Line] = [[("charge_1", "charge", {"sum": 5}), ("pay_1", "pay", {})], "I am sorry."]
     talk(directory, lines, "charge it")
 
 
-SCENES = {one.__name__: one for one in (healthy, single, sibling, branched, hooked, confirming, failed)}
+SCENES = {one.__name__: one for one in (healthy, single, sibling, branched, hooked, confirming, agreed, failed)}
 
 
 def main(arguments: list[str]) -> None:

@@ -134,12 +134,22 @@ def waiting(directory: str) -> None:
     speaker("look, then charge it")
 
 
+def agreed(directory: str) -> None:
+    """A person has agreed to the call, and the process was killed in its body."""
+    speaker = agent(Played([BESIDE]), directory)
+    speaker.add_hook(_asks_a_person, BeforeToolCallEvent)
+    stopped = speaker("look, then charge it")
+    asked = agent(Played(["It is charged."]), directory)
+    asked.add_hook(_asks_a_person, BeforeToolCallEvent)
+    asked([{"interruptResponse": {"interruptId": one.id, "response": "yes"}} for one in stopped.interrupts])
+
+
 def _asks_a_person(event: BeforeToolCallEvent) -> None:
     if event.tool_use["name"] == "charge":
         event.interrupt("approval", reason="charge 5?")
 
 
-SCENES = {one.__name__: one for one in (healthy, single, sibling, restarted, trimmed, waiting)}
+SCENES = {one.__name__: one for one in (healthy, single, sibling, restarted, trimmed, waiting, agreed)}
 
 
 def _gone(scene: Any, directory: str) -> None:

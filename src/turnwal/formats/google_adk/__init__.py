@@ -20,5 +20,5 @@ FORMAT: Final = Format(
     read=read,
     sessions=sessions,
     repair=repair,
-    unique_ids=True,
+    written_once=True,
 )

@@ -32,7 +32,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     for call in diagnosis.open:
         if call.evidence in ("requested", "dispatched", "ran"):
             asked.setdefault(call.place, []).append(call)
-    copied_to(found.path, out, lambda connection: _answer(connection, found, asked) if asked else None)
+    copied_to(found.path, out, (lambda connection: _answer(connection, found, asked)) if asked else None)
 
 
 def _answer(connection: apsw.Connection, found: Found, asked: dict[str, list[OpenCall]]) -> None:

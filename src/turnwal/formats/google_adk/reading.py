@@ -1,8 +1,9 @@
 """Reading a session of ADK.
 
-An event is a row; its order is its time alone, and rows of one time have no defined order: an id names one call of the
-whole session. The event that asks is stored before the tools run, the responses of one batch after all of them in one
-event, so a call that had finished beside the one that was killed has no response either.
+An event is a row; its order is its time alone, and rows of one time have no defined order: a response may come before
+its call. An event is written once, and models use ids again: a call of an id that was there is another call. The event
+that asks is stored before the tools run, the responses of one batch after all of them in one event, so a call that had
+finished beside the one that was killed has no response either.
 
 Calls in `long_running_tool_ids` wait by design. One that has responded once, as being under way, may respond again:
 the last response is its result, as it is for the model. A call that a person has to agree to gets a response that says
@@ -10,9 +11,10 @@ so at once, which is no outcome: it waits until that person has answered, and ma
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from turnwal.core.line import compact
 from turnwal.formats.database import reading
@@ -46,13 +48,21 @@ def read(found: Found, depth: Depth) -> Iterator[Item]:
             yield Fault("too_new", "adk_internal_metadata", f"schema version {known!r} is not known")
         reader = _Reader(depth)
         if depth == "whole":
-            for _, event in events(connection, found):
-                reader.foresee(event or {})
+            reader.foresee(event for _, event in events(connection, found) if event is not None)
         for place, event in events(connection, found):
             if event is None:
                 yield Fault("corrupt", place, "it is no JSON object")
             else:
                 yield from reader.items(place, event)
+        yield from reader.end()
+
+
+class _Early(NamedTuple):
+    """A response of a call that is not there yet."""
+
+    said: Said
+    invocation: Any
+    time: Any
 
 
 class _Reader:
@@ -62,24 +72,36 @@ class _Reader:
         self._depth = depth
         self._long: set[str] = set()
         self._responded: set[str] = set()
+        self._asked: Counter[str] = Counter()
+        """How many calls of each id there were."""
+        self._due: Counter[str] = Counter()
+        """How many of them have no response."""
+        self._early: dict[str, list[_Early]] = {}
         self._asks: dict[str, str] = {}
         """By the id of the call that asks a person, the call that it asks about."""
-        self._last: dict[str, tuple[Block, Event]] = {}
-        """The last response of each call that runs long."""
+        self._last: dict[tuple[str, int], tuple[Block, Event]] = {}
+        """The last response of each call that runs long, by its id and how many calls of that id there were."""
 
-    def foresee(self, event: Event) -> None:
+    def foresee(self, all_events: Iterable[Event]) -> None:
         """Take note of the responses that are to come."""
-        self._long.update(_long_running(event))
-        for block in _blocks(event):
-            response = _field(block, "functionResponse")
-            if response is not None and _id(response) in self._long:
-                self._last[_id(response)] = response, event
+        asked: Counter[str] = Counter()
+        long: set[str] = set()
+        for event in all_events:
+            long.update(_long_running(event))
+            for block in _blocks(event):
+                call, response = _field(block, "functionCall"), _field(block, "functionResponse")
+                if call is not None:
+                    asked[_id(call)] += 1
+                if response is not None and _id(response) in long:
+                    self._last[_id(response), asked[_id(response)]] = response, event
 
     def items(self, place: str, event: Event) -> Iterator[Item]:
         """What an event says."""
+        yield from self._late(event.get("timestamp"))
         time = of_seconds(event.get("timestamp"))
         run = event["branch"] if isinstance(event.get("branch"), str) and event["branch"] else "main"
-        self._long.update(_long_running(event))
+        long_running = _long_running(event)
+        self._long.update(long_running)
         parts: list[Block] = []
         for block in _blocks(event):
             call, response = _field(block, "functionCall"), _field(block, "functionResponse")
@@ -89,15 +111,51 @@ class _Reader:
                 yield from self._ask(place, call)
             elif call is not None:
                 parts.append(_call(call) | (_kept(block) if self._depth == "whole" else {}))
+                self._ask_for(_id(call), runs_long=_id(call) in long_running)
             elif not block.keys() & _FIELDS:
                 yield Other(place, next(iter(block), ""))
             elif self._depth == "whole":
                 parts.append(part_or_text(block, part_of))
         if parts:
             user = event.get("author") == "user"
-            yield Said(place, "user_message" if user else "assistant_message", {"parts": parts}, run, time)
-        for id in _long_running(event):
-            yield Sign(place, id, "waiting", "it runs long: its answer comes from outside")
+            said = Said(place, "user_message" if user else "assistant_message", {"parts": parts}, run, time)
+            yield from self._with_early(said, event.get("invocation_id"))
+        for id in long_running:
+            yield Sign(place, id, "waiting", "it runs long: its answer comes from outside, or it was killed at once")
+
+    def end(self) -> Iterator[Item]:
+        """What is left behind the last event: the responses that nothing asks for."""
+        yield from (early.said for responses in self._early.values() for early in responses)
+
+    def _ask_for(self, id: str, *, runs_long: bool) -> None:
+        self._asked[id] += 1
+        self._due[id] += 1
+        self._responded.discard(id)
+        if not runs_long:
+            self._long.discard(id)
+
+    def _with_early(self, message: Said, invocation: Any) -> Iterator[Item]:
+        """A message, and behind it the responses of its calls that stand before it, which are of its invocation."""
+        early = [
+            part["id"] for part in message.data["parts"] if part["type"] == "tool_call" and part["id"] in self._early
+        ]
+        for id in early:
+            found = self._early[id]
+            self._early[id] = [each for each in found if each.invocation == invocation]
+            yield from (each.said for each in found if each.invocation != invocation)
+        yield message
+        for id in early:
+            if self._early[id]:
+                self._due[id] -= 1
+                yield self._early[id].pop(0).said
+
+    def _late(self, time: Any) -> Iterator[Item]:
+        """The responses of an earlier time for whose id there were only calls that have theirs."""
+        for id in [id for id in self._early if self._asked[id]]:
+            late = [early for early in self._early[id] if early.time != time]
+            self._early[id] = [early for early in self._early[id] if early.time == time]
+            for early in late:
+                yield early.said
 
     def _ask(self, place: str, call: Block) -> Iterator[Item]:
         arguments = call.get("args")
@@ -122,8 +180,13 @@ class _Reader:
             if id in self._responded:
                 return
             self._responded.add(id)
-            response, event = self._last.get(id, (response, event))
-        yield Said(place, "tool_result", _result(response, event), run, time)
+            response, event = self._last.get((id, self._asked[id]), (response, event))
+        said = Said(place, "tool_result", _result(response, event), run, time)
+        if self._due[id]:
+            self._due[id] -= 1
+            yield said
+        else:
+            self._early.setdefault(id, []).append(_Early(said, event.get("invocation_id"), event.get("timestamp")))
 
 
 def _blocks(event: Event) -> list[Block]:

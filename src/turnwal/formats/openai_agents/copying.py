@@ -4,11 +4,9 @@ Source: openai/openai-agents-python at 7f7a44f8: a history is ordered by id (SQL
 `sequence_number`), so the rows behind an output that is put in get new ids, as `clear_session` and `add_items` would
 give them. An item has no open place for a mark: the text is it.
 
-Promises: the rows of other sessions stay as they are; the counters of the database follow.
+Promises: the rows of other sessions stay as they are, and so do calls that wait; the counters of the database follow.
 """
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,16 +16,14 @@ import msgspec
 
 from turnwal.core.errors import Refused
 from turnwal.core.rules import Risk
-from turnwal.formats.database import reading
+from turnwal.formats.database import copied_to
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
-from turnwal.formats.openai_agents.session import NoItem, item_of
+from turnwal.formats.openai_agents.session import NoItem, is_given, item_of
 from turnwal.formats.openai_agents.tables import Row, Table, table_of
-from turnwal.formats.repairing import fresh
 from turnwal.formats.wording import text_for
 from turnwal.transcript.openai_responses.items import (
     ANSWERS,
-    MADE_BY_CLIENT,
     OUTPUTS,
     call_id_of,
     is_run_by_client,
@@ -50,20 +46,8 @@ class Placed(NamedTuple):
 
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     """Write the copy. Raises `Refused` for a call whose output has no words, and for a path that is there."""
-    with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory:
-        copy = Path(directory, "copy.db")
-        with reading(found.path) as source:
-            connection = apsw.Connection(str(copy))
-            try:
-                with connection.backup("main", source, "main") as backup:
-                    backup.step()
-                connection.pragma("journal_mode", "delete")
-                with connection:
-                    _answer(connection, found, {call.id: call.risk for call in diagnosis.open})
-            finally:
-                connection.close()
-        with copy.open("rb") as made:
-            shutil.copyfileobj(made, file)
+    risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
+    copied_to(found.path, out, (lambda connection: _answer(connection, found, risks)) if risks else None)
 
 
 def _answer(connection: apsw.Connection, found: Found, risks: Mapping[str, Risk | None]) -> None:
@@ -93,7 +77,7 @@ def outputs(rows: Iterator[Row], risks: Mapping[str, Risk | None], name: str) ->
     index = 0
     while index < len(listed):
         asked: list[int] = []
-        while index < len(listed) and not _is_given(listed[index][1]):
+        while index < len(listed) and not is_given(listed[index][1]):
             if is_run_by_client(listed[index][1]):
                 asked.append(index)
             index += 1
@@ -108,14 +92,8 @@ def outputs(rows: Iterator[Row], risks: Mapping[str, Risk | None], name: str) ->
                 yield Placed(listed[behind][0], _output(item, risks[call_id_of(item)], name))
             else:
                 behind = there.get(call_id_of(item), behind)
-        while index < len(listed) and _is_given(listed[index][1]) and kind_of(listed[index][1]) not in ANSWERS:
+        while index < len(listed) and is_given(listed[index][1]) and kind_of(listed[index][1]) not in ANSWERS:
             index += 1
-
-
-def _is_given(item: Mapping[str, Any]) -> bool:
-    """Whether an item is the application's."""
-    kind = kind_of(item)
-    return kind in ANSWERS or kind in MADE_BY_CLIENT or (kind == "message" and item.get("role") != "assistant")
 
 
 def _missing(listed: list[dict[str, Any]]) -> set[int]:

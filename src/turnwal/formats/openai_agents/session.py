@@ -3,6 +3,9 @@
 Source: openai/openai-agents-python at 7f7a44f8, run as 0.24: a run saves what a step made when all its tools have
 ended.
 
+A step that a person has to approve is saved without it: the calls of the reply, and the outputs of those that need no
+approval. What the person said is saved with the output alone, in no place before.
+
 Promises: a session that does not end with words of the model is blind, since a step may have been at work behind it,
 with calls that no row shows. Encrypted rows are not guessed at.
 """
@@ -15,7 +18,7 @@ import apsw
 import msgspec
 
 from turnwal.formats.format import Depth
-from turnwal.formats.items import TURNWAL, About, Blind, Fault, Item, Other, Said
+from turnwal.formats.items import TURNWAL, About, Blind, Fault, Item, Other, Said, Sign
 from turnwal.formats.openai_agents.tables import MAIN, ROW_MAX, Row, Table
 from turnwal.formats.wording import is_ours
 from turnwal.transcript.openai_responses.items import (
@@ -30,6 +33,11 @@ from turnwal.transcript.openai_responses.parse import history
 
 _OURS_MAX: Final = 512
 """Bytes under which the output of a repair stays."""
+_APPROVAL: Final = (
+    "the calls beside it have outputs, so the SDK waits until a person approves it; "
+    "or a person has agreed since, or the application saves calls itself, and it was killed in it"
+)
+_ALONE: Final = "it is the last thing, as where the SDK waits until a person approves it: look there before a repair"
 _DATE: Final = "%Y-%m-%d %H:%M:%S"
 
 
@@ -37,6 +45,12 @@ def items(connection: apsw.Connection, table: Table, session: str, depth: Depth)
     """Yield the items of a session."""
     yield About(session=session)
     yield from _Reader(depth).session(connection, table, session)
+
+
+def is_given(item: Mapping[str, Any]) -> bool:
+    """Whether an item is the application's."""
+    kind = kind_of(item)
+    return kind in ANSWERS or kind in MADE_BY_CLIENT or (kind == "message" and item.get("role") != "assistant")
 
 
 class NoItem(Exception):
@@ -110,6 +124,39 @@ def _quick_said(place: str, head: _Head, run: str) -> Said | None:
     return Said(place, "tool_result", data, run)
 
 
+class _LastReply:
+    """The calls of the last reply of a history, and which of them have outputs."""
+
+    def __init__(self) -> None:
+        self._asked: list[str] = []
+        self._answered: set[str] = set()
+
+    @property
+    def open(self) -> list[str]:
+        """The ids of the calls without an output, where nothing but outputs follows the reply."""
+        return [id for id in self._asked if id not in self._answered]
+
+    def take(self, item: Mapping[str, Any]) -> None:
+        """Take the next item of the history."""
+        kind = kind_of(item)
+        if kind in ANSWERS:
+            if call_id_of(item) in self._asked:
+                self._answered.add(call_id_of(item))
+            return
+        if self._answered or is_given(item):
+            self._asked, self._answered = [], set()
+        if is_run_by_client(item):
+            self._asked.append(call_id_of(item))
+
+    def signs(self, place: str) -> Iterator[Item]:
+        """What it says of its open calls that nothing follows the reply."""
+        for id in self.open:
+            if self._answered:
+                yield Sign(place, id, "waiting", _APPROVAL)
+            else:
+                yield Sign(place, id, "requested", _ALONE)
+
+
 class _Reader:
     """Where reading is."""
 
@@ -125,11 +172,17 @@ class _Reader:
         for branch in table.branches(connection, session):
             run = branch or MAIN
             last: Mapping[str, Any] | None = None
+            reply = _LastReply()
             for row in table.rows(connection, session, branch):
-                last = (yield from self._row(row, run, is_new=row.id not in told)) or last
+                item = yield from self._row(row, run, is_new=row.id not in told)
                 told.add(row.id)
+                if item is not None:
+                    reply.take(item)
+                    last = item
             yield from self._replied(run)
-            if last is not None and not _ends_a_run(last):
+            if reply.open:
+                yield from reply.signs(f"the end of {run}")
+            elif last is not None and not _ends_a_run(last):
                 what = "the SDK saves a step when all its tools have ended: a call may have been in flight"
                 yield Blind(f"the end of {run}", f"{what}, and this store cannot show it")
         if table.has_branches:
@@ -142,7 +195,7 @@ class _Reader:
             said = _quick_said(f"row {row.id}", head, run) if is_new else None
             if said is not None:
                 yield said
-            return {"type": head.type or "message", "role": head.role, "output": head.output}
+            return {"type": head.type or "message", "role": head.role, "output": head.output, "call_id": head.call_id}
         try:
             item = item_of(row)
         except NoItem as no_item:
@@ -163,8 +216,7 @@ class _Reader:
         if kind in OUTPUTS and not is_run_by_client(item):
             self._served.add((OUTPUTS[kind], call_id_of(item)))
         answers = kind in ANSWERS and (kind, call_id_of(item)) not in self._served
-        by_client = answers or kind in MADE_BY_CLIENT or (kind == "message" and item.get("role") != "assistant")
-        if not by_client:
+        if not answers and (kind in ANSWERS or not is_given(item)):
             if self._depth == "whole":
                 self._reply.append((row, item))
             elif kind in OUTPUTS or _hides_calls(item):

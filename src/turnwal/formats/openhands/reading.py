@@ -17,7 +17,7 @@ from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.numbered import numbered, record
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.stamps import milliseconds
-from turnwal.formats.wording import is_ours
+from turnwal.formats.wording import OR_KILLED, is_ours
 from turnwal.transcript.anthropic.parse import part_of
 
 Event = dict[str, Any]
@@ -145,13 +145,16 @@ class _Reader:
         self._open.pop(action, None)
 
     def _waiting(self) -> Iterator[Item]:
-        """The calls at the leaf, where the agent waits until a person agrees to them."""
+        """The calls at the leaf, where the agent waits until a person agrees to them.
+
+        The state on the disk says so until their answers come, also while they run.
+        """
         if self._state.get("execution_status") != "waiting_for_confirmation":
             return
         _, reply = self._open.get(str(self._state.get("leaf_event_id")), ("", ""))
         for id, of in self._open.values():
             if reply and of == reply:
-                yield Sign(STATE, id, "waiting", "the agent waits until a person agrees to it")
+                yield Sign(STATE, id, "waiting", f"the agent waits until a person agrees to it, {OR_KILLED}")
 
 
 def call_id(event: Mapping[str, Any]) -> str:

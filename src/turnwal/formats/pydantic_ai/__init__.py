@@ -34,6 +34,7 @@ from turnwal.formats.pydantic_ai.messages import (
     time_of,
     unknown_parts,
 )
+from turnwal.formats.wording import OR_KILLED
 
 
 def _recognises(sample: Sample) -> bool:
@@ -127,7 +128,7 @@ class _Reader:
         """The calls that the history waits for at its end."""
         for id in sorted(deferred):
             if self._open.get(id, 0) > 0:
-                yield Sign("deferred_tool_requests", id, "waiting", "the conversation waits for it")
+                yield Sign("deferred_tool_requests", id, "waiting", f"the conversation waits for it, {OR_KILLED}")
         if deferred or len(last) < 2 or not all(map(is_message, last)):  # noqa: PLR2004 - a response and the request behind it
             return
         asked = [text_of(call.get("tool_call_id")) for call in calls_of(last[0])]
@@ -136,9 +137,8 @@ class _Reader:
             return
         for id in asked:
             if id not in answered and self._open.get(id, 0) > 0:
-                yield Sign(
-                    "the last request", id, "waiting", "the calls beside it were answered without it: it is deferred"
-                )
+                what = f"the calls beside it were answered without it: it is deferred, {OR_KILLED}"
+                yield Sign("the last request", id, "waiting", what)
 
 
 def _text_or_none(value: object) -> str | None:
