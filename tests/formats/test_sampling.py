@@ -14,6 +14,7 @@ import apsw
 import pytest
 import zstandard
 
+from turnwal.formats import sampling
 from turnwal.formats.format import Sample
 from turnwal.formats.sampling import HEAD, sample
 
@@ -155,3 +156,21 @@ def test_what_is_no_file_is_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert sample(tmp_path / "pipe") is None
     assert sample(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_long_object_is_known_by_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indent: int | None
+) -> None:
+    monkeypatch.setattr(sampling, "_WHOLE_MAX", 100_000)
+    messages = [{"role": "user", "content": "x" * 1_000} for _ in range(400)]
+    value = {"model": 'a "name": [', "max_tokens": 7, "messages": messages, "system": "late"}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(value, indent=indent))
+    found = sample(path)
+    assert found is not None
+    assert found.kind == "json"
+    (begun,) = found.records
+    assert (begun["model"], begun["max_tokens"]) == ('a "name": [', 7)
+    assert begun["messages"] == messages[: len(begun["messages"])]
+    assert len(begun["messages"]) > 10

@@ -120,7 +120,7 @@ def _noted(diagnoses: "Iterable[Diagnosis]", codes: set[int]) -> "Iterator[Diagn
     """The same, with the exit code of each noted."""
     for diagnosis in diagnoses:
         codes.add(_CODES.get(diagnosis.verdict, exits.OK))
-        if any(fault.kind not in ("duplicate", "fused", "raw_newline") for fault in diagnosis.damage):
+        if any(fault.kind not in ("duplicate", "fused", "raw_newline", "too_new") for fault in diagnosis.damage):
             codes.add(exits.DAMAGED)
         yield diagnosis
 

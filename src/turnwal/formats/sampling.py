@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ _NAMES: Final = 1_000
 """Entries of a directory that are looked at."""
 _WHOLE_MAX: Final = 32 * 1024 * 1024
 _CHUNK: Final = 1 << 20
+
+_FIELD: Final = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
+"""The name of a field up to its value."""
 
 _python = json.JSONDecoder()
 
@@ -57,7 +61,7 @@ def _text(path: Path, head: bytes) -> Sample | None:
     first, feed, _ = head.partition(b"\n")
     if begins == b"{" and not _objects(first):
         # a value over several lines may have a line that is an object too
-        whole = _whole(path)
+        whole = _whole(path) if path.stat().st_size <= _WHOLE_MAX else _beginning(head)
         if whole:
             return Sample(path, "json", whole)
     objects = _objects(head)
@@ -101,11 +105,32 @@ def _objects(head: bytes) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _beginning(head: bytes) -> tuple[Any, ...]:
+    """What an object that is too long to be looked at as a whole begins with: its first fields, and of the array that
+    goes on behind what is looked at its first elements.
+    """
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0")
+    found: dict[str, Any] = {}
+    at = 1
+    while (begin := _FIELD.match(text, at)) is not None:
+        name = str(value_of(begin[1].encode("utf-8", "replace")))
+        try:
+            found[name], at = _python.raw_decode(text, begin.end())
+        except (ValueError, RecursionError):
+            if text.startswith("[", begin.end()):
+                found[name] = list(_listed(text, begin.end() + 1))
+            break
+    return (found,) if found else ()
+
+
 def _elements(head: bytes) -> tuple[Any, ...]:
     """The first elements of an array."""
-    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0")
+    return _listed(head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0"), 1)
+
+
+def _listed(text: str, at: int) -> tuple[Any, ...]:
+    """The first elements of an array, from behind its bracket on."""
     found: list[Any] = []
-    at = 1
     while len(found) < _RECORDS:
         while at < len(text) and text[at] in ", \t\r\n":
             at += 1
@@ -119,8 +144,6 @@ def _elements(head: bytes) -> tuple[Any, ...]:
 
 def _whole(path: Path) -> tuple[Any, ...]:
     """The one object that a file is."""
-    if path.stat().st_size > _WHOLE_MAX:
-        return ()
     try:
         value = value_of(path.read_bytes())
     except msgspec.MsgspecError:
