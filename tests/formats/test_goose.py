@@ -46,6 +46,11 @@ def response(id: str) -> dict[str, Any]:
     return {"type": "toolResponse", "id": id, "toolResult": {"status": "success", "value": value}}
 
 
+def refusal(id: str) -> dict[str, Any]:
+    """What goose answers to a request that did not parse."""
+    return {"type": "toolResponse", "id": id, "toolResult": {"status": "error", "error": "no JSON"}}
+
+
 HEALTHY: list[Row] = [
     ("user", [text("go")]),
     ("assistant", [text("ok"), request("c1")]),
@@ -171,6 +176,24 @@ def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(tmp_p
 def test_a_request_that_did_not_parse_was_no_call(tmp_path: Path, store: Any) -> None:
     seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], ("assistant", [request("c1", "error")])]))
     assert (seen.verdict, seen.calls) == ("clean", 0)
+
+
+@stores
+def test_what_goose_answers_to_a_request_that_did_not_parse_is_no_orphan(tmp_path: Path, store: Any) -> None:
+    rows: list[Row] = [
+        HEALTHY[0],
+        ("assistant", [request("c1", "error"), request("c2")]),
+        ("user", [refusal("c1"), response("c2")]),
+    ]
+    seen = diagnosis_of(store(tmp_path / "x", rows))
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 1, 1, ())
+    assert check("openai-chat", render(imported(tmp_path / "x"), "openai-chat").messages) == []
+    # the next try has the same id: its response is its own
+    again = [*rows, ("assistant", [request("c1", "error"), request("c1")]), ("user", [response("c1")])]
+    seen = diagnosis_of(store(tmp_path / "y", again))
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 2, 2, ())
+    seen = diagnosis_of(store(tmp_path / "z", [*rows, ("user", [refusal("c1")])]))
+    assert [fault.kind for fault in seen.damage] == ["orphan_result"]
 
 
 @stores

@@ -1,8 +1,8 @@
 """goose (block/goose): its database of sessions, and the older file of one session, a line a message.
 
-`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over. A
-`toolConfirmationRequest` that nothing followed waits for a person. On resume goose takes unanswered requests out of
-what it sends, so the model forgets them.
+`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over, and its
+response is goose's own word on that. A `toolConfirmationRequest` that nothing followed waits for a person. On resume
+goose takes unanswered requests out of what it sends, so the model forgets them.
 
 Sources: crates/goose/src/{session,conversation} of the repository.
 """
@@ -78,15 +78,16 @@ def _sessions(sample: Sample) -> Iterator[Found]:
 def _read(found: Found, depth: Depth) -> Iterator[Item]:
     source = _file(found.path) if found.session is None else _rows(found)
     last: _Message | None = None
+    refused: set[str] = set()
     for item in source:
         if isinstance(item, _Message):
             last = item
-            yield from _items(item, depth)
+            yield from _items(item, depth, refused)
         else:
             yield item
     for block in () if last is None else last.content:
         if last is not None and block.get("type") == "toolConfirmationRequest":
-            yield Sign(last.place, str(block.get("id", "")), "waiting", "it asks for confirmation")
+            yield Sign(last.place, _id(block), "waiting", "it asks for confirmation")
 
 
 def _file(path: Path) -> Iterator[_Message | Item]:
@@ -125,12 +126,15 @@ def _message(place: str, role: str, content: object, created: object) -> _Messag
     return _Message(place, role, blocks, None if seconds is None else int(seconds * 1000))
 
 
-def _items(message: _Message, depth: Depth) -> Iterator[Item]:
+def _items(message: _Message, depth: Depth, refused: set[str]) -> Iterator[Item]:
+    """What a message says. `refused` has the ids of requests that were no calls and have no response yet."""
     parts: list[dict[str, Any]] = []
     for block in message.content:
         kind = str(block.get("type"))
         if kind in _ASKS:
-            parts += _call(block)
+            call = _call(block)
+            parts += call
+            (refused.difference_update if call else refused.update)({_id(block)})
         elif kind == "text" and depth == "whole":
             parts.append({"type": "text", "content": str(block.get("text", ""))})
         elif kind == "thinking" and depth == "whole":
@@ -141,21 +145,23 @@ def _items(message: _Message, depth: Depth) -> Iterator[Item]:
         type_ = "assistant_message" if message.role == "assistant" else "user_message"
         yield Said(message.place, type_, {"parts": parts}, time=message.time)
     for block in message.content:
-        if block.get("type") == "toolResponse":
+        if block.get("type") != "toolResponse":
+            continue
+        if _id(block) in refused:
+            refused.remove(_id(block))
+        else:
             yield _result(message, block)
 
 
 def _call(block: Block) -> list[dict[str, Any]]:
-    """The call of a request that parsed; one that did not was never handed over, and goose has answered it itself."""
+    """The call of a request that parsed; one that did not was never handed over, and goose answers it itself."""
     call = block.get("toolCall")
     value = call.get("value", call) if isinstance(call, dict) else None
     if not isinstance(value, dict) or (isinstance(call, dict) and call.get("status") == "error"):
         return []
     arguments = value.get("arguments")
     text = compact(arguments if isinstance(arguments, dict) else {})
-    return [
-        {"type": "tool_call", "id": str(block.get("id", "")), "name": str(value.get("name", "")), "arguments": text}
-    ]
+    return [{"type": "tool_call", "id": _id(block), "name": str(value.get("name", "")), "arguments": text}]
 
 
 def _result(message: _Message, block: Block) -> Said:
@@ -169,12 +175,16 @@ def _result(message: _Message, block: Block) -> Said:
         else []
     )
     text = "\n".join(texts) if texts else str(result.get("error", ""))
-    data: dict[str, Any] = {"id": str(block.get("id", "")), "parts": [{"type": "text", "content": text}]}
+    data: dict[str, Any] = {"id": _id(block), "parts": [{"type": "text", "content": text}]}
     if result.get("status") == "error" or (isinstance(value, dict) and value.get("isError") is True):
         data["is_error"] = True
     if is_ours(text):
         data["metadata"] = {"synthetic": True, "by": TURNWAL}
     return Said(message.place, "tool_result", data, time=message.time)
+
+
+def _id(block: Block) -> str:
+    return str(block.get("id", ""))
 
 
 def _object(line: bytes) -> dict[str, Any]:
