@@ -160,15 +160,34 @@ def test_what_is_imported_owes_what_doctor_names(tmp_path: Path, store: Any) -> 
     assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path)) == ["c2", "c3"]
 
 
+CONFIRMATION: dict[str, Any] = {"id": "c1", "toolName": "developer__shell", "arguments": {"command": "make"}}
+
+
 @stores
-def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(tmp_path: Path, store: Any) -> None:
-    asks = {"type": "toolConfirmationRequest", "id": "c1", "toolName": "developer__shell", "arguments": {}}
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"type": "toolConfirmationRequest", **CONFIRMATION},
+        {"type": "actionRequired", "data": {"actionType": "toolConfirmation", **CONFIRMATION, "prompt": None}},
+    ],
+    ids=["old", "new"],
+)
+def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(
+    tmp_path: Path, store: Any, asks: dict[str, Any]
+) -> None:
     seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], HEALTHY[1], ("user", [asks])]))
     assert (seen.verdict, [(call.id, call.evidence, call.risk) for call in seen.open]) == (
         "waiting",
         [("c1", "waiting", None)],
     )
     seen = diagnosis_of(store(tmp_path / "y", [HEALTHY[0], HEALTHY[1], ("user", [asks]), ("user", [text("go on")])]))
+    assert (seen.verdict, seen.open[0].evidence) == ("interrupted", "requested")
+
+
+@stores
+def test_another_action_of_a_person_says_nothing_of_a_call(tmp_path: Path, store: Any) -> None:
+    asks = {"type": "actionRequired", "data": {"actionType": "elicitation", "id": "c1", "message": "?"}}
+    seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], HEALTHY[1], ("assistant", [asks])]))
     assert (seen.verdict, seen.open[0].evidence) == ("interrupted", "requested")
 
 

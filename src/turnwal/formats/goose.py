@@ -1,8 +1,9 @@
 """goose (block/goose): its database of sessions, and the older file of one session, a line a message.
 
-`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over, and its
-response is goose's own word on that. A `toolConfirmationRequest` that nothing followed waits for a person. On resume
-goose takes unanswered requests out of what it sends, so the model forgets them.
+`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over, and
+its response is goose's own word on that. A confirmation that is asked for (`toolConfirmationRequest`, in newer versions
+`actionRequired`) and that nothing followed waits for a person. On resume goose takes unanswered requests out of what it
+sends, so the model forgets them.
 
 Sources: crates/goose/src/{session,conversation} of the repository.
 """
@@ -85,9 +86,9 @@ def _read(found: Found, depth: Depth) -> Iterator[Item]:
             yield from _items(item, depth, refused)
         else:
             yield item
-    for block in () if last is None else last.content:
-        if last is not None and block.get("type") == "toolConfirmationRequest":
-            yield Sign(last.place, _id(block), "waiting", "it asks for confirmation")
+    if last is not None:
+        for id in _to_confirm(last):
+            yield Sign(last.place, id, "waiting", "it asks for confirmation")
 
 
 def _file(path: Path) -> Iterator[_Message | Item]:
@@ -151,6 +152,16 @@ def _items(message: _Message, depth: Depth, refused: set[str]) -> Iterator[Item]
             refused.remove(_id(block))
         else:
             yield _result(message, block)
+
+
+def _to_confirm(message: _Message) -> Iterator[str]:
+    """The ids of the calls for which a message asks for confirmation."""
+    for block in message.content:
+        action = block.get("data") if block.get("type") == "actionRequired" else None
+        if block.get("type") == "toolConfirmationRequest":
+            yield _id(block)
+        elif isinstance(action, dict) and action.get("actionType") == "toolConfirmation":
+            yield _id(action)
 
 
 def _call(block: Block) -> list[dict[str, Any]]:
