@@ -1,0 +1,130 @@
+"""Where opencode keeps a session, each read into messages with their parts: database, tree of files, export.
+
+Promises: what is no record is named, and the others are read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnwal.formats.database import reading
+from turnwal.formats.format import Found, Sample
+from turnwal.formats.items import Fault
+
+Part = Mapping[str, Any]
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Message(NamedTuple):
+    """One message with its parts."""
+
+    place: str
+    info: Part
+    parts: list[Part]
+
+
+def ids(sample: Sample) -> Iterator[str | None]:
+    """The sessions in a path; None for an export, which is one."""
+    if sample.kind == "sqlite":
+        with reading(sample.path) as connection:
+            for (id,) in connection.execute("SELECT id FROM session ORDER BY id").fetchall():
+                yield str(id)
+    elif sample.kind == "directory":
+        for path in sorted(sample.path.glob("session/*/*.json")):
+            yield path.stem
+    else:
+        yield None
+
+
+def opened(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
+    """What the session says of itself, and its messages."""
+    if found.path.is_dir():
+        return _tree(found)
+    with found.path.open("rb") as file:
+        head = file.read(16)
+    return _database(found) if head.startswith(b"SQLite") else _export(found.path)
+
+
+def _export(path: Path) -> tuple[Part, Iterable[Message | Fault]]:
+    value = _decode(path.read_bytes())
+    messages = [
+        Message(f"messages[{index}]", each["info"], list(each["parts"])) for index, each in enumerate(value["messages"])
+    ]
+    return value["info"], messages
+
+
+def _database(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
+    with reading(found.path) as connection:
+        cursor = connection.execute("SELECT * FROM session WHERE id = ?", (found.session,))
+        names = [name for name, *_ in cursor.get_description()]
+        row = dict(zip(names, next(iter(cursor)), strict=True))
+    return _info_of(row), _rows(found)
+
+
+def _info_of(row: Mapping[str, Any]) -> Part:
+    """The session as an export has it, of the columns of its row."""
+    info: dict[str, Any] = {"id": row["id"], "version": row.get("version") or ""}
+    for column, name in (
+        ("project_id", "projectID"),
+        ("parent_id", "parentID"),
+        ("directory", ""),
+        ("title", ""),
+        ("slug", ""),
+    ):
+        if row.get(column) is not None:
+            info[name or column] = row[column]
+    times = {"created": row.get("time_created"), "updated": row.get("time_updated")}
+    return info | {"time": {name: value for name, value in times.items() if value is not None}}
+
+
+def _rows(found: Found) -> Iterator[Message | Fault]:
+    session = found.session
+    with reading(found.path) as connection:
+        messages = connection.execute("SELECT id, data FROM message WHERE session_id = ? ORDER BY id", (session,))
+        for id, data in messages:
+            info = _object(data)
+            if info is None:
+                yield Fault("corrupt", f"message {id}", "its data is no JSON object")
+                continue
+            parts: list[Part] = []
+            for part_id, part_data in connection.execute(
+                "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (id,)
+            ):
+                part = _object(part_data)
+                if part is None:
+                    yield Fault("corrupt", f"part {part_id}", "its data is no JSON object")
+                else:
+                    parts.append({"id": part_id, "messageID": id, "sessionID": session, **part})
+            yield Message(f"message {id}", {"id": id, "sessionID": session, **info}, parts)
+
+
+def _tree(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
+    path = next(found.path.glob(f"session/*/{found.session}.json"))
+    return _decode(path.read_bytes()), _tree_messages(found)
+
+
+def _tree_messages(found: Found) -> Iterator[Message | Fault]:
+    for path in sorted((found.path / "message" / str(found.session)).glob("*.json")):
+        info = _object(path.read_bytes())
+        if info is None:
+            yield Fault("torn", path.name, "it is no JSON object")
+            continue
+        parts = []
+        for part_path in sorted((found.path / "part" / path.stem).glob("*.json")):
+            part = _object(part_path.read_bytes())
+            if part is None:
+                yield Fault("torn", f"{path.stem}/{part_path.name}", "it is no JSON object")
+            else:
+                parts.append(part)
+        yield Message(f"message {path.stem}", info, parts)
+
+
+def _object(data: Any) -> Part | None:
+    try:
+        value = _decode(data)
+    except (msgspec.MsgspecError, RecursionError, TypeError):
+        return None
+    return value if isinstance(value, dict) else None
