@@ -232,6 +232,20 @@ def test_a_row_that_is_no_json_is_named_and_the_others_are_read(tmp_path: Path) 
     assert open_ids(seen) == ["c1", "c2", "c3"]
 
 
+@stores
+def test_f35_half_a_pair_of_surrogates_costs_no_message(tmp_path: Path, store: Any) -> None:
+    # as JSON.stringify and serde write what was cut inside an emoji
+    asks = request("c\ud83d")
+    asks["toolCall"]["value"]["arguments"] = {"command": "echo \ud83d; rm -rf x"}
+    rows: list[Row] = [("user", [text("go \ud83d")]), ("assistant", [request("c1"), asks]), ("user", [response("c1")])]
+    path = store(tmp_path / "x", rows)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, open_ids(seen), seen.answered, seen.damage) == ("interrupted", ["c\ud83d"], 1, ())
+    assert "rm -rf x" in str(seen.open[0].arguments)
+    after = diagnosis_of(repaired(path, tmp_path / "out"))
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 2, 2, ())
+
+
 def test_what_stands_in_the_wal_alone_is_read_and_nothing_is_written(tmp_path: Path) -> None:
     path = stored(tmp_path / "x", HEALTHY[:1])
     blocks = json.dumps(HEALTHY[1][1]).replace("'", "''")

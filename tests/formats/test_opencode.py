@@ -184,6 +184,25 @@ def test_parts_and_states_of_unknown_types_are_counted_and_named(tmp_path: Path,
     assert open_ids(seen) == ["c1"]
 
 
+@stores
+def test_f35_half_a_pair_of_surrogates_costs_no_part(tmp_path: Path, store: Any) -> None:
+    # as JSON.stringify writes what was cut inside an emoji
+    ran, runs = done("c1"), tool("c2", "running")
+    ran["state"]["output"] = "ok \ud83d"
+    runs["state"]["input"] = {"command": "echo \ud83d; rm -rf x"}
+    healthy = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", [ran])]))
+    assert (healthy.verdict, healthy.damage) == ("clean", ())
+    path = store(tmp_path / "y", [USER, ("assistant", [ran, runs])])
+    seen = diagnosis_of(path)
+    assert (seen.verdict, open_ids(seen), seen.answered, seen.damage) == ("interrupted", ["c2"], 1, ())
+    assert "rm -rf x" in str(seen.open[0].arguments)
+    out = repaired(path, tmp_path / "out.json")
+    parts = json.loads(out.read_text())["messages"][1]["parts"]
+    assert [part["state"]["input"] for part in parts] == [ran["state"]["input"], runs["state"]["input"]]
+    assert (parts[0]["state"]["output"], parts[1]["state"]["status"]) == ("ok \ud83d", "error")
+    assert diagnosis_of(out).verdict == "clean"
+
+
 def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = treed(tmp_path / "x", HEALTHY)
     file = path / "part" / "msg_2" / "prt_001.json"

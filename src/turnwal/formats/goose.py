@@ -21,6 +21,7 @@ from turnwal.formats.database import copied_to, reading
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import encoded, value_of
 from turnwal.formats.repairing import write_lines
 from turnwal.formats.wording import is_ours, text_for
 
@@ -44,7 +45,6 @@ _KNOWN: Final = frozenset(
     }
 )
 _ASKS: Final = ("toolRequest", "frontendToolRequest")
-_decode = msgspec.json.Decoder().decode
 
 
 class _Message(NamedTuple):
@@ -111,11 +111,12 @@ def _rows(found: Found) -> Iterator[_Message | Item]:
             version = connection.execute("SELECT max(version) FROM schema_version").fetchone()
             yield About(version=str(version[0]) if version and version[0] is not None else None)
         yield About(session=found.session)
-        query = "SELECT id, role, content_json, created_timestamp FROM messages WHERE session_id = ? ORDER BY id"
+        columns = "id, role, CAST(content_json AS BLOB), created_timestamp"
+        query = f"SELECT {columns} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - fixed
         for id, role, content, created in connection.execute(query, (found.session,)):
             try:
-                blocks = _decode(content)
-            except (msgspec.MsgspecError, TypeError, RecursionError):
+                blocks = value_of(content)
+            except (msgspec.MsgspecError, TypeError):
                 yield Fault("corrupt", f"row {id}", "its content is no JSON")
                 continue
             yield _message(f"row {id}", str(role), blocks, created)
@@ -199,7 +200,7 @@ def _id(block: Block) -> str:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    value = _decode(line)
+    value = value_of(line)
     if not isinstance(value, dict):
         raise msgspec.ValidationError("a record is an object")
     return value
@@ -225,9 +226,7 @@ def _repaired_lines(path: Path, lacking: Mapping[str, list[OpenCall]]) -> Iterat
         yield line
         calls = lacking.get(f"line {number}")
         if calls:
-            yield msgspec.json.encode(
-                {"role": "user", "created": record.get("created", 0), "content": _responses(calls)}
-            )
+            yield encoded({"role": "user", "created": record.get("created", 0), "content": _responses(calls)})
 
 
 def _insert(connection: apsw.Connection, lacking: Mapping[str, list[OpenCall]]) -> None:
@@ -244,7 +243,7 @@ def _insert(connection: apsw.Connection, lacking: Mapping[str, list[OpenCall]]) 
             **row,
             "id": at + 1,
             "role": "user",
-            "content_json": msgspec.json.encode(_responses(lacking[place])).decode(),
+            "content_json": encoded(_responses(lacking[place])).decode(),
         }
         if made.get("message_id") is not None:
             made["message_id"] = f"{made['message_id']}-{TURNWAL}"

@@ -7,11 +7,10 @@ else is carried.
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
 from turnwal.formats.items import Fault
+from turnwal.formats.lenient import encoded
 from turnwal.formats.opencode.reading import ABORTED, id_of, state_of
 from turnwal.formats.opencode.stores import Part, opened
 from turnwal.formats.repairing import fresh
@@ -23,13 +22,13 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
     info, messages = opened(found)
     with fresh(out) as file:
-        file.write(b'{"info":' + msgspec.json.encode(info) + b',"messages":[')
+        file.write(b'{"info":' + encoded(info) + b',"messages":[')
         first = True
         for message in messages:
             if isinstance(message, Fault):
                 continue
             parts = [_ended(part, lambda part: text_for(risks.get(id_of(part)))) for part in message.parts]
-            file.write((b"" if first else b",") + msgspec.json.encode({"info": message.info, "parts": parts}))
+            file.write((b"" if first else b",") + encoded({"info": message.info, "parts": parts}))
             first = False
         file.write(b"]}")
 

@@ -12,10 +12,9 @@ import msgspec
 from turnwal.formats.database import reading
 from turnwal.formats.format import Found, Sample
 from turnwal.formats.items import Fault
+from turnwal.formats.lenient import value_of
 
 Part = Mapping[str, Any]
-
-_decode = msgspec.json.Decoder().decode
 
 
 class Message(NamedTuple):
@@ -49,7 +48,7 @@ def opened(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
 
 
 def _export(path: Path) -> tuple[Part, Iterable[Message | Fault]]:
-    value = _decode(path.read_bytes())
+    value = value_of(path.read_bytes())
     messages = [
         Message(f"messages[{index}]", each["info"], list(each["parts"])) for index, each in enumerate(value["messages"])
     ]
@@ -83,7 +82,9 @@ def _info_of(row: Mapping[str, Any]) -> Part:
 def _rows(found: Found) -> Iterator[Message | Fault]:
     session = found.session
     with reading(found.path) as connection:
-        messages = connection.execute("SELECT id, data FROM message WHERE session_id = ? ORDER BY id", (session,))
+        messages = connection.execute(
+            "SELECT id, CAST(data AS BLOB) FROM message WHERE session_id = ? ORDER BY id", (session,)
+        )
         for id, data in messages:
             info = _object(data)
             if info is None:
@@ -91,7 +92,7 @@ def _rows(found: Found) -> Iterator[Message | Fault]:
                 continue
             parts: list[Part] = []
             for part_id, part_data in connection.execute(
-                "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (id,)
+                "SELECT id, CAST(data AS BLOB) FROM part WHERE message_id = ? ORDER BY id", (id,)
             ):
                 part = _object(part_data)
                 if part is None:
@@ -103,7 +104,7 @@ def _rows(found: Found) -> Iterator[Message | Fault]:
 
 def _tree(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
     path = next(found.path.glob(f"session/*/{found.session}.json"))
-    return _decode(path.read_bytes()), _tree_messages(found)
+    return value_of(path.read_bytes()), _tree_messages(found)
 
 
 def _tree_messages(found: Found) -> Iterator[Message | Fault]:
@@ -122,9 +123,9 @@ def _tree_messages(found: Found) -> Iterator[Message | Fault]:
         yield Message(f"message {path.stem}", info, parts)
 
 
-def _object(data: Any) -> Part | None:
+def _object(data: bytes | None) -> Part | None:
     try:
-        value = _decode(data)
-    except (msgspec.MsgspecError, RecursionError, TypeError):
+        value = None if data is None else value_of(data)
+    except msgspec.MsgspecError:
         return None
     return value if isinstance(value, dict) else None
