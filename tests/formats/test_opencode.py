@@ -170,6 +170,43 @@ def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Pa
     assert "aborted" not in json.dumps(messages)
 
 
+NEWER = """
+create table session_message (id text primary key, session_id text not null, type text not null, seq integer not null,
+    time_created integer, time_updated integer, data text not null);
+"""
+
+
+def newer(path: Path, old: list[Message], *, also: str = "") -> Path:
+    """A database of the second version: its messages are in a table of its own."""
+    stored(path, old)
+    runs = {"type": "tool", "id": "c9", "name": "bash", "state": {"status": "running", "input": {"command": "rm x"}}}
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.executescript(NEWER + also)
+        values = ("msg_9", "ses_1", "assistant", json.dumps({"content": [runs]}))
+        connection.execute("insert into session_message values (?, ?, ?, 1, 1, 1, ?)", values)
+    connection.close()
+    return path
+
+
+def test_f39_a_session_of_the_second_version_is_too_new_not_clean(tmp_path: Path) -> None:
+    seen = diagnosis_of(newer(tmp_path / "x", []))
+    assert (seen.format, seen.verdict, [fault.kind for fault in seen.damage]) == ("opencode", "too_new", ["too_new"])
+    seen = diagnosis_of(newer(tmp_path / "y", [USER, ("assistant", [tool("c1", "running")])]))
+    assert (seen.verdict, open_ids(seen)) == ("too_new", ["c1"])
+    seen = diagnosis_of(newer(tmp_path / "z", [], also="drop table message; drop table part;"))
+    assert (seen.format, seen.verdict, seen.calls) == ("opencode", "too_new", 0)
+
+
+def test_a_table_of_the_second_version_that_has_nothing_of_a_session_is_no_alarm(tmp_path: Path) -> None:
+    path = newer(tmp_path / "x", HEALTHY)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("update session_message set session_id = 'ses_2'")
+    connection.close()
+    assert diagnosis_of(path).verdict == "clean"
+
+
 @stores
 @pytest.mark.parametrize("end", range(1, len(HEALTHY) + 1))
 def test_a_session_that_ends_between_two_messages_is_clean(tmp_path: Path, store: Any, end: int) -> None:

@@ -3,6 +3,7 @@
 A call and its result are one part, overwritten in place: `pending` while the model writes it, `running` once it was
 handed over (which may come before permission is granted), then `completed` or `error`. An error "Tool execution
 aborted" was written by a later clean-up and says nothing of what happened (anomalyco/opencode#10616, #2720, #21489).
+The second version of the database keeps messages in `session_message`: that they are there is seen, not what they say.
 A repaired copy is an export, which `opencode import` takes; nothing is ever written into its database.
 
 Sources: packages/opencode/src/{session,storage} of the repository; its `export` and `import` commands.
@@ -20,7 +21,9 @@ from turnwal.formats.opencode.stores import ids
 def _recognises(sample: Sample) -> bool:
     if sample.kind == "sqlite":
         tables = sample.tables
-        return "data" in tables.get("part", ()) and "data" in tables.get("message", ()) and "session" in tables
+        old = "data" in tables.get("part", ()) and "data" in tables.get("message", ())
+        newer = tables.get("session_message", frozenset()) >= {"session_id", "type", "seq", "data"}
+        return "id" in tables.get("session", ()) and (old or newer)
     if sample.kind == "directory":
         return sample.names >= {"session", "message", "part"}
     return len(sample.records) == 1 and _is_export(sample.records[0])

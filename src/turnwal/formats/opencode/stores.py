@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
 from turnwal.formats.database import reading
@@ -82,6 +83,11 @@ def _info_of(row: Mapping[str, Any]) -> Part:
 def _rows(found: Found) -> Iterator[Message | Fault]:
     session = found.session
     with reading(found.path) as connection:
+        newer = _newer(connection, session)
+        if newer:
+            yield Fault("too_new", "session_message", f"{newer:,} messages in the table of a newer version")
+        if not _has(connection, "message"):
+            return
         messages = connection.execute(
             "SELECT id, CAST(data AS BLOB) FROM message WHERE session_id = ? ORDER BY id", (session,)
         )
@@ -100,6 +106,19 @@ def _rows(found: Found) -> Iterator[Message | Fault]:
                 else:
                     parts.append({"id": part_id, "messageID": id, "sessionID": session, **part})
             yield Message(f"message {id}", {"id": id, "sessionID": session, **info}, parts)
+
+
+def _newer(connection: apsw.Connection, session: str | None) -> int:
+    """How many messages a session has in the table of the second version."""
+    if not _has(connection, "session_message"):
+        return 0
+    query = "SELECT 1 FROM session_message WHERE session_id = ?"
+    return len(connection.execute(query, (session,)).fetchall())
+
+
+def _has(connection: apsw.Connection, table: str) -> bool:
+    query = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+    return bool(connection.execute(query, (table,)).fetchall())
 
 
 def _tree(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
