@@ -467,6 +467,14 @@ def test_f22_a_file_without_its_head_is_read_and_said_not_to_load(tmp_path: Path
     assert "session_meta" in found.damage[0].what
 
 
+@pytest.mark.parametrize("head", [b"", jsonl.line(HEAD[0])[:40] + b"\n"], ids=["gone", "torn"])
+def test_f22_no_copy_is_made_that_codex_would_not_load(tmp_path: Path, head: bytes) -> None:
+    path = written(tmp_path / NAME, head + jsonl.text([*HEAD[1:], _call("c1")]))
+
+    assert "session_meta" in jsonl.refused(path, tmp_path / "out.jsonl")
+    assert owed(imported(path)) == ["c1"]
+
+
 def test_f06_an_output_without_its_call_is_named_and_sent_to_no_provider(tmp_path: Path) -> None:
     path = written(tmp_path / NAME, [*HEAD, _output("c9"), _said("assistant", "Hm.")])
 

@@ -25,7 +25,7 @@ from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Found
 from turnwal.formats.items import Fault
 from turnwal.formats.lenient import encoded, value_of
-from turnwal.formats.repairing import fresh
+from turnwal.formats.repairing import fresh, unloadable
 from turnwal.formats.slots import invented, to_answer
 from turnwal.formats.wording import text_for
 
@@ -45,12 +45,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
 
 
 def _refused(found: Found, why: str) -> Refused:
-    return Refused(
-        f"no copy can be made that the harness loads: {why}",
-        action="repair",
-        subject=str(found.path),
-        hint="`turnwal import` takes the session into a store, where it can be recovered",
-    )
+    return unloadable(found.path, "the harness", why)
 
 
 class _Copy:
