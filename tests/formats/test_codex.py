@@ -211,14 +211,17 @@ def test_an_invented_output_counts_as_unknown_and_says_the_truth_in_the_copy(tmp
         _item("custom_tool_call_output", call_id="p1", output="aborted"),
         _call("c2"),
         _output("c2", "aborted by user after 3.2s"),
+        _call("c3"),
+        _output("c3", [{"type": "input_text", "text": "aborted"}]),
     ]
 
     done = repaired(written(tmp_path / NAME, records), tmp_path / "out" / NAME)
 
-    assert opened(done.before) == [("c1", "answered_synthetic"), ("p1", "answered_synthetic")]
+    invented = ["c1", "p1", "c3"]
+    assert opened(done.before) == [(id, "answered_synthetic") for id in invented]
     assert "line 7: an answer that Codex invented" in done.before.open[0].because
     outputs = [each["payload"]["output"] for each in done.records if "output" in each["payload"]]
-    assert outputs == [UNKNOWN_TEXT, UNKNOWN_TEXT, "aborted by user after 3.2s"]
+    assert outputs == [UNKNOWN_TEXT, UNKNOWN_TEXT, "aborted by user after 3.2s", UNKNOWN_TEXT]
 
 
 def test_a_call_left_open_before_a_resume_is_found_in_the_middle(tmp_path: Path) -> None:
