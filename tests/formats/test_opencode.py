@@ -10,6 +10,7 @@ import pytest
 
 from tests.formats.databases import database
 from tests.formats.seen import diagnosis_of, imported, open_ids, repaired
+from turnwal.core.errors import Refused
 from turnwal.core.recovery import plan
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
@@ -248,6 +249,19 @@ def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_pa
         file.write_bytes(whole[:end])
         seen = diagnosis_of(path)
         assert ([fault.kind for fault in seen.damage], seen.answered) == (["torn"], 2)
+
+
+@pytest.mark.parametrize("left", [b"", b'{"id":"ses', b"[]"])
+def test_a_torn_session_of_the_tree_hides_none_of_its_messages(tmp_path: Path, left: bytes) -> None:
+    path = treed(tmp_path / "x", [USER, ("assistant", [done("c1"), tool("c2", "running")])])
+    (path / "session" / "p" / "ses_1.json").write_bytes(left)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.session, open_ids(seen), seen.answered) == ("interrupted", "ses_1", ["c2"], 1)
+    assert [(fault.kind, fault.place) for fault in seen.damage] == [("torn", "ses_1.json")]
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c2"]
+    with pytest.raises(Refused, match=r"ses_1\.json"):
+        repaired(path, tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_a_row_that_is_no_json_is_named(tmp_path: Path) -> None:

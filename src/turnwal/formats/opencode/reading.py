@@ -24,7 +24,11 @@ _SILENT: Final = frozenset(
 def read(found: Found, depth: Depth) -> Iterator[Item]:
     """Yield what the session says, in the order of its messages."""
     info, messages = opened(found)
-    yield About(version=_text(info.get("version")), session=_text(info.get("id")))
+    if isinstance(info, Fault):
+        yield info
+        yield About(session=found.session)
+    else:
+        yield About(version=_text(info.get("version")), session=_text(info.get("id")))
     running: dict[str, str] = {}
     for message in messages:
         if isinstance(message, Fault):

@@ -2,6 +2,8 @@
 
 Promises: every call has ended, with the truth in place of a state that never did or that a clean-up invented; all
 else is carried.
+
+Refuses a session that says nothing of itself: opencode does not import it.
 """
 
 from collections.abc import Callable
@@ -13,14 +15,16 @@ from turnwal.formats.items import Fault
 from turnwal.formats.lenient import encoded
 from turnwal.formats.opencode.reading import ABORTED, id_of, state_of
 from turnwal.formats.opencode.stores import Part, opened
-from turnwal.formats.repairing import fresh
+from turnwal.formats.repairing import fresh, unloadable
 from turnwal.formats.wording import text_for
 
 
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
-    """Write an export in which every call has ended."""
+    """Write an export in which every call has ended. Raises `Refused` as the module says, or where something is."""
     risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
     info, messages = opened(found)
+    if isinstance(info, Fault):
+        raise unloadable(found.path, "opencode", f"{info.place}: {info.what}")
     with fresh(out) as file:
         file.write(b'{"info":' + encoded(info) + b',"messages":[')
         first = True

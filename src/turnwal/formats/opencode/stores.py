@@ -26,6 +26,14 @@ class Message(NamedTuple):
     parts: list[Part]
 
 
+class Session(NamedTuple):
+    """A session as an export has it."""
+
+    info: Part | Fault
+    """What it says of itself, or why that cannot be read."""
+    messages: Iterable[Message | Fault]
+
+
 def ids(sample: Sample) -> Iterator[str | None]:
     """The sessions in a path; None for an export, which is one."""
     if sample.kind == "sqlite":
@@ -39,8 +47,8 @@ def ids(sample: Sample) -> Iterator[str | None]:
         yield None
 
 
-def opened(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
-    """What the session says of itself, and its messages."""
+def opened(found: Found) -> Session:
+    """The session, its messages yet to be read. Raises `OSError`, and what a damaged database or export raises."""
     if found.path.is_dir():
         return _tree(found)
     with found.path.open("rb") as file:
@@ -48,20 +56,20 @@ def opened(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
     return _database(found) if head.startswith(b"SQLite") else _export(found.path)
 
 
-def _export(path: Path) -> tuple[Part, Iterable[Message | Fault]]:
+def _export(path: Path) -> Session:
     value = value_of(path.read_bytes())
     messages = [
         Message(f"messages[{index}]", each["info"], list(each["parts"])) for index, each in enumerate(value["messages"])
     ]
-    return value["info"], messages
+    return Session(value["info"], messages)
 
 
-def _database(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
+def _database(found: Found) -> Session:
     with reading(found.path) as connection:
         cursor = connection.execute("SELECT * FROM session WHERE id = ?", (found.session,))
         names = [name for name, *_ in cursor.get_description()]
         row = dict(zip(names, next(iter(cursor)), strict=True))
-    return _info_of(row), _rows(found)
+    return Session(_info_of(row), _rows(found))
 
 
 def _info_of(row: Mapping[str, Any]) -> Part:
@@ -121,9 +129,12 @@ def _has(connection: apsw.Connection, table: str) -> bool:
     return bool(connection.execute(query, (table,)).fetchall())
 
 
-def _tree(found: Found) -> tuple[Part, Iterable[Message | Fault]]:
-    path = next(found.path.glob(f"session/*/{found.session}.json"))
-    return value_of(path.read_bytes()), _tree_messages(found)
+def _tree(found: Found) -> Session:
+    name = f"{found.session}.json"
+    path = next((path for path in found.path.glob("session/*/*.json") if path.name == name), None)
+    info = None if path is None else _object(path.read_bytes())
+    lost = Fault("torn", name, "it is no JSON object: what the session says of itself is lost")
+    return Session(lost if info is None else info, _tree_messages(found))
 
 
 def _tree_messages(found: Found) -> Iterator[Message | Fault]:
