@@ -241,6 +241,32 @@ def test_f35_half_a_pair_of_surrogates_costs_no_part(tmp_path: Path, store: Any)
     assert diagnosis_of(out).verdict == "clean"
 
 
+@stores
+def test_a_state_that_is_not_known_is_ended_in_the_copy(tmp_path: Path, store: Any) -> None:
+    bare = {"type": "tool", "callID": "c2", "tool": "bash"}
+    out = repaired(store(tmp_path / "x", [USER, ("assistant", [tool("c1", "suspended"), bare])]), tmp_path / "out.json")
+    seen = diagnosis_of(out)
+    assert (seen.verdict, seen.calls, seen.answered, dict(seen.unknown)) == ("clean", 2, 2, {})
+
+
+@stores
+def test_an_error_of_the_system_is_an_outcome(tmp_path: Path, store: Any) -> None:
+    error = "Interrupted system call (os error 4)"
+    path = store(tmp_path / "x", [USER, ("assistant", [tool("c1", "error", error=error)])])
+    assert diagnosis_of(path).verdict == "clean"
+    state = json.loads(repaired(path, tmp_path / "out").read_text())["messages"][1]["parts"][0]["state"]
+    assert state["error"] == error
+    alone = diagnosis_of(store(tmp_path / "y", [USER, ("assistant", [tool("c1", "error", error="Interrupted")])]))
+    assert [call.evidence for call in alone.open] == ["answered_synthetic"]
+
+
+def test_the_copy_of_a_healthy_export_has_all_that_it_has(tmp_path: Path) -> None:
+    path = exported(tmp_path / "x", HEALTHY)
+    whole = json.loads(path.read_text()) | {"share": {"url": "u"}, "x": None}
+    path.write_text(json.dumps(whole))
+    assert json.loads(repaired(path, tmp_path / "out.json").read_text()) == whole
+
+
 def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = treed(tmp_path / "x", HEALTHY)
     file = path / "part" / "msg_2" / "prt_001.json"

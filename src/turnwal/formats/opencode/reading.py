@@ -15,7 +15,10 @@ from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.opencode.stores import Message, Part, opened
 from turnwal.formats.wording import is_ours
 
-ABORTED: Final = ("Tool execution aborted", "Tool execution was interrupted", "Interrupted")
+_ABORTED: Final = ("Tool execution aborted", "Tool execution was interrupted")
+"""How the errors begin that a clean-up wrote."""
+_INTERRUPTED: Final = "Interrupted"
+"""One that it wrote alone: errors of the system begin with this word."""
 _SILENT: Final = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry", "compaction", "file"}
 )
@@ -23,7 +26,7 @@ _SILENT: Final = frozenset(
 
 def read(found: Found, depth: Depth) -> Iterator[Item]:
     """Yield what the session says, in the order of its messages."""
-    info, messages = opened(found)
+    info, messages, _ = opened(found)
     if isinstance(info, Fault):
         yield info
         yield About(session=found.session)
@@ -102,11 +105,16 @@ def _outcome(message: Message, part: Part) -> Iterator[Item]:
         data = _result(id, part, text) | {"is_error": True}
         if is_ours(text):
             data["metadata"] = {"synthetic": True, "by": TURNWAL}
-        elif text.startswith(ABORTED):
+        elif is_invented(text):
             data["metadata"] = {"synthetic": True, "by": "opencode"}
         yield Said(place, "tool_result", data)
     elif status != "pending":
         yield Other(place, f"tool state {status}")
+
+
+def is_invented(error: str) -> bool:
+    """Whether an error was written by a clean-up."""
+    return error.startswith(_ABORTED) or error == _INTERRUPTED
 
 
 def _result(id: str, part: Part, text: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Session(NamedTuple):
     info: Part | Fault
     """What it says of itself, or why that cannot be read."""
     messages: Iterable[Message | Fault]
+    rest: Part
+    """What else an export has."""
 
 
 def ids(sample: Sample) -> Iterator[str | None]:
@@ -61,7 +63,8 @@ def _export(path: Path) -> Session:
     messages = [
         Message(f"messages[{index}]", each["info"], list(each["parts"])) for index, each in enumerate(value["messages"])
     ]
-    return Session(value["info"], messages)
+    rest = {name: each for name, each in value.items() if name not in ("info", "messages")}
+    return Session(value["info"], messages, rest)
 
 
 def _database(found: Found) -> Session:
@@ -69,7 +72,7 @@ def _database(found: Found) -> Session:
         cursor = connection.execute("SELECT * FROM session WHERE id = ?", (found.session,))
         names = [name for name, *_ in cursor.get_description()]
         row = dict(zip(names, next(iter(cursor)), strict=True))
-    return Session(_info_of(row), _rows(found))
+    return Session(_info_of(row), _rows(found), {})
 
 
 def _info_of(row: Mapping[str, Any]) -> Part:
@@ -134,7 +137,7 @@ def _tree(found: Found) -> Session:
     path = next((path for path in found.path.glob("session/*/*.json") if path.name == name), None)
     info = None if path is None else _object(path.read_bytes())
     lost = Fault("torn", name, "it is no JSON object: what the session says of itself is lost")
-    return Session(lost if info is None else info, _tree_messages(found))
+    return Session(lost if info is None else info, _tree_messages(found), {})
 
 
 def _tree_messages(found: Found) -> Iterator[Message | Fault]:
