@@ -399,6 +399,28 @@ def _is_refused(path: Path, out: Path, word: str) -> None:
     assert word in jsonl.refused(path, out)
 
 
+@pytest.mark.parametrize("odd", [{}, {"message": 5}, {"message": {"content": "x"}}, {"message": {"content": [{}]}}, 5])
+@pytest.mark.parametrize("type", ["assistant/message", "tool/call", "tool/result", "turn/start"])
+def test_an_odd_event_does_not_keep_a_copy_from_being_made(tmp_path: Path, type: str, odd: Any) -> None:
+    log = _Log().turn().add(type, odd, surfaceOp="append").asks("c1").dispatch("c1")
+
+    done = repaired(log.write(tmp_path / PLAIN), tmp_path / "out" / PLAIN)
+
+    assert opened(done.before) == [("c1", "dispatched")]
+    assert done.records[-1]["data"]["message"]["source"]["callId"] == "c1"
+
+
+@pytest.mark.parametrize("content", ["interrupted", [_text("interrupted")]])
+def test_an_invented_result_of_another_shape_says_the_truth_in_the_copy(tmp_path: Path, content: Any) -> None:
+    log = _Log().turn().asks("c1").dispatch("c1")
+    log.add("tool/result", {"callId": "c1", "content": content, **_code("TOOL_OUTCOME_UNKNOWN")}, surfaceOp="append")
+
+    done = repaired(log.write(tmp_path / PLAIN), tmp_path / "out" / PLAIN)
+
+    assert opened(done.before) == [("c1", "answered_synthetic")]
+    assert done.records[-1]["data"]["content"] == [_text(UNKNOWN_TEXT)]
+
+
 def test_torn_at_every_byte_of_the_last_line(tmp_path: Path) -> None:
     records = _Log().turn().asks("c1", "c2").dispatch("c1").result("c1").records
     for cut, data in enumerate(jsonl.tears(records)):

@@ -260,6 +260,29 @@ def test_an_error_of_the_system_is_an_outcome(tmp_path: Path, store: Any) -> Non
     assert [call.evidence for call in alone.open] == ["answered_synthetic"]
 
 
+@pytest.mark.parametrize("odd", [None, 5, "x", {"info": {}}, {"info": 5, "parts": []}, {"info": {}, "parts": ["x"]}])
+def test_an_odd_message_of_an_export_is_named_and_the_others_are_read(tmp_path: Path, odd: Any) -> None:
+    path = exported(tmp_path / "x", [USER, ("assistant", [tool("c1", "running")])])
+    whole = json.loads(path.read_text())
+    whole["messages"].insert(1, odd)
+    path.write_text(json.dumps(whole))
+    seen = diagnosis_of(path)
+    assert [(fault.kind, fault.place) for fault in seen.damage] == [("corrupt", "messages[1]")]
+    assert open_ids(seen) == ["c1"]
+    after = diagnosis_of(repaired(path, tmp_path / "out.json"))
+    assert (after.verdict, after.calls, after.answered) == ("clean", 1, 1)
+
+
+def test_messages_that_are_no_list_and_times_that_are_no_time_are_borne(tmp_path: Path) -> None:
+    path = exported(tmp_path / "x", [("assistant", [tool("c1", "running")])])
+    whole = json.loads(path.read_text())
+    whole["messages"][0]["info"]["time"] = {"created": float("inf")}
+    path.write_text(json.dumps(whole))
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == open_ids(diagnosis_of(path)) == ["c1"]
+    path.write_text(json.dumps(whole | {"messages": 5}))
+    assert [fault.place for fault in diagnosis_of(path).damage] == ["messages"]
+
+
 def test_the_copy_of_a_healthy_export_has_all_that_it_has(tmp_path: Path) -> None:
     path = exported(tmp_path / "x", HEALTHY)
     whole = json.loads(path.read_text()) | {"share": {"url": "u"}, "x": None}

@@ -7,12 +7,14 @@ Promises:
 """
 
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any, Final
 
-from turnwal.core.line import compact
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import encoded
 from turnwal.formats.opencode.stores import Message, Part, opened
+from turnwal.formats.parts import call_part
 from turnwal.formats.wording import is_ours
 
 _ABORTED: Final = ("Tool execution aborted", "Tool execution was interrupted")
@@ -88,7 +90,7 @@ def _step(message: Message, said: list[dict[str, Any]], tools: list[Part]) -> It
 def _call(part: Part) -> dict[str, Any]:
     given = state_of(part).get("input")
     arguments = given if isinstance(given, dict) else {}
-    return {"type": "tool_call", "id": id_of(part), "name": str(part.get("tool", "")), "arguments": compact(arguments)}
+    return call_part(id_of(part), str(part.get("tool", "")), arguments)
 
 
 def _outcome(message: Message, part: Part) -> Iterator[Item]:
@@ -99,7 +101,7 @@ def _outcome(message: Message, part: Part) -> Iterator[Item]:
         yield Sign(place, id, "dispatched", "its state is running: it was handed over")
     elif status == "completed":
         text = state.get("output")
-        yield Said(place, "tool_result", _result(id, part, text if isinstance(text, str) else compact(text)))
+        yield Said(place, "tool_result", _result(id, part, text if isinstance(text, str) else encoded(text).decode()))
     elif status == "error":
         text = str(state.get("error", ""))
         data = _result(id, part, text) | {"is_error": True}
@@ -140,7 +142,7 @@ def _text(value: object) -> str | None:
 def _time(info: Part) -> int | None:
     times = info.get("time")
     created = times.get("created") if isinstance(times, dict) else None
-    return int(created) if isinstance(created, (int, float)) else None
+    return int(created) if isinstance(created, (int, float)) and isfinite(created) else None
 
 
 def state_of(part: Part) -> Part:

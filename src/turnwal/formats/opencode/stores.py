@@ -60,11 +60,23 @@ def opened(found: Found) -> Session:
 
 def _export(path: Path) -> Session:
     value = value_of(path.read_bytes())
-    messages = [
-        Message(f"messages[{index}]", each["info"], list(each["parts"])) for index, each in enumerate(value["messages"])
-    ]
+    listed = value["messages"]
+    messages = (
+        [_exported(f"messages[{index}]", each) for index, each in enumerate(listed)]
+        if isinstance(listed, list)
+        else [Fault("corrupt", "messages", "it is no list")]
+    )
     rest = {name: each for name, each in value.items() if name not in ("info", "messages")}
     return Session(value["info"], messages, rest)
+
+
+def _exported(place: str, message: object) -> Message | Fault:
+    """A message of an export."""
+    info = message.get("info") if isinstance(message, dict) else None
+    parts = message.get("parts") if isinstance(message, dict) else None
+    if not isinstance(info, dict) or not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return Fault("corrupt", place, "it is no message with parts")
+    return Message(place, info, parts)
 
 
 def _database(found: Found) -> Session:
