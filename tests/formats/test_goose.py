@@ -232,6 +232,26 @@ def test_a_row_that_is_no_json_is_named_and_the_others_are_read(tmp_path: Path) 
     assert open_ids(seen) == ["c1", "c2", "c3"]
 
 
+def test_f39_a_database_of_a_newer_version_is_too_new_and_read_as_far_as_it_can_be(tmp_path: Path) -> None:
+    path = stored(tmp_path / "x", HEALTHY[:2])
+    for version, verdict in ((17, "interrupted"), (18, "too_new")):
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute("insert into schema_version values (?, null)", (version,))
+        connection.close()
+        seen = diagnosis_of(path)
+        assert (seen.version, seen.verdict, open_ids(seen)) == (str(version), verdict, ["c1"])
+
+
+@stores
+def test_f08_an_id_that_is_used_again_is_a_call_of_its_own(tmp_path: Path, store: Any) -> None:
+    rows = [*HEALTHY[:3], HEALTHY[1], ("user", [response("c1")]), HEALTHY[1]]
+    seen = diagnosis_of(store(tmp_path / "x", rows))
+    assert (seen.calls, seen.answered, open_ids(seen), seen.damage) == (3, 2, ["c1"], ())
+    after = diagnosis_of(repaired(tmp_path / "x", tmp_path / "out"))
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 3, 3, ())
+
+
 @stores
 def test_f35_half_a_pair_of_surrogates_costs_no_message(tmp_path: Path, store: Any) -> None:
     # as JSON.stringify and serde write what was cut inside an emoji

@@ -109,7 +109,7 @@ def test_a_healthy_session_gets_no_alarm(tmp_path: Path, store: Any) -> None:
 
 
 @stores
-def test_a_state_that_never_ended_says_how_far_the_call_came(tmp_path: Path, store: Any) -> None:
+def test_f02_a_state_that_never_ended_says_how_far_the_call_came(tmp_path: Path, store: Any) -> None:
     parts = [done("c1"), tool("c2", "running", time={"start": 1}), tool("c3", "pending", raw="")]
     seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", parts)]))
     assert (seen.verdict, seen.answered) == ("interrupted", 1)
@@ -220,6 +220,23 @@ def test_parts_and_states_of_unknown_types_are_counted_and_named(tmp_path: Path,
     seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", parts)]))
     assert dict(seen.unknown) == {"hologram": 1, "tool state dreaming": 1}
     assert open_ids(seen) == ["c1"]
+
+
+@stores
+def test_f08_an_id_that_is_used_again_is_a_call_of_its_own(tmp_path: Path, store: Any) -> None:
+    path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", [done("c1")]), ("assistant", [tool("c1", "running")])])
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen), seen.damage) == (5, 4, ["c1"], ())
+    out = repaired(path, tmp_path / "out.json")
+    after = diagnosis_of(out)
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 5, 5, ())
+    states = [
+        part["state"]["status"]
+        for each in json.loads(out.read_text())["messages"]
+        for part in each["parts"][:1]
+        if "state" in part
+    ]
+    assert states == ["completed", "completed", "error"]
 
 
 @stores

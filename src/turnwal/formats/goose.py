@@ -44,6 +44,8 @@ _KNOWN: Final = frozenset(
         "conversationCompacted",
     }
 )
+VERSION_MAX: Final = 17
+"""The newest version of the database that is known."""
 _ASKS: Final = ("toolRequest", "frontendToolRequest")
 
 
@@ -109,7 +111,10 @@ def _rows(found: Found) -> Iterator[_Message | Item]:
         versions = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'schema_version'").fetchall()
         if versions:
             version = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-            yield About(version=str(version[0]) if version and version[0] is not None else None)
+            number = version[0] if version else None
+            yield About(version=None if number is None else str(number))
+            if isinstance(number, int) and number > VERSION_MAX:
+                yield Fault("too_new", "schema_version", f"version {number}; {VERSION_MAX} is the newest known")
         yield About(session=found.session)
         columns = "id, role, CAST(content_json AS BLOB), created_timestamp"
         query = f"SELECT {columns} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - fixed
