@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from turnwal.core.errors import Refused
 from turnwal.core.log import Log
 from turnwal.core.recovery import plan
 from turnwal.formats.diagnosis import Diagnosis
@@ -110,6 +113,16 @@ def repaired(path: Path, out: Path) -> Repaired:
     copy.format.repair(copy, after, again)
     assert again.read_bytes() == out.read_bytes()
     return Repaired(out, before, after)
+
+
+def refused(path: Path, out: Path) -> str:
+    """Why no copy of the session at a path is made; that none is there is looked at as well."""
+    found = found_at(path)
+    assert found.format.repair is not None
+    with pytest.raises(Refused) as caught:
+        found.format.repair(found, doctor(path), out)
+    assert not out.exists()
+    return caught.value.message
 
 
 def imported(path: Path) -> Log:

@@ -211,14 +211,17 @@ def test_an_invented_output_counts_as_unknown_and_says_the_truth_in_the_copy(tmp
         _item("custom_tool_call_output", call_id="p1", output="aborted"),
         _call("c2"),
         _output("c2", "aborted by user after 3.2s"),
+        _call("c3"),
+        _output("c3", [{"type": "input_text", "text": "aborted"}]),
     ]
 
     done = repaired(written(tmp_path / NAME, records), tmp_path / "out" / NAME)
 
-    assert opened(done.before) == [("c1", "answered_synthetic"), ("p1", "answered_synthetic")]
+    invented = ["c1", "p1", "c3"]
+    assert opened(done.before) == [(id, "answered_synthetic") for id in invented]
     assert "line 7: an answer that Codex invented" in done.before.open[0].because
     outputs = [each["payload"]["output"] for each in done.records if "output" in each["payload"]]
-    assert outputs == [UNKNOWN_TEXT, UNKNOWN_TEXT, "aborted by user after 3.2s"]
+    assert outputs == [UNKNOWN_TEXT, UNKNOWN_TEXT, "aborted by user after 3.2s", UNKNOWN_TEXT]
 
 
 def test_a_call_left_open_before_a_resume_is_found_in_the_middle(tmp_path: Path) -> None:
@@ -465,6 +468,14 @@ def test_f22_a_file_without_its_head_is_read_and_said_not_to_load(tmp_path: Path
     assert opened(found) == [("c1", "requested")]
     assert faults(found) == ["corrupt"]
     assert "session_meta" in found.damage[0].what
+
+
+@pytest.mark.parametrize("head", [b"", jsonl.line(HEAD[0])[:40] + b"\n"], ids=["gone", "torn"])
+def test_f22_no_copy_is_made_that_codex_would_not_load(tmp_path: Path, head: bytes) -> None:
+    path = written(tmp_path / NAME, head + jsonl.text([*HEAD[1:], _call("c1")]))
+
+    assert "session_meta" in jsonl.refused(path, tmp_path / "out.jsonl")
+    assert owed(imported(path)) == ["c1"]
 
 
 def test_f06_an_output_without_its_call_is_named_and_sent_to_no_provider(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import zstandard
 
 from tests.formats import jsonl
 from tests.formats.jsonl import Open, Record, doctor, faults, imported, opened, owed, repaired, written
-from turnwal.core.errors import Refused
 from turnwal.core.recovery import plan
 from turnwal.formats.doctor import examine
 from turnwal.formats.wording import NOT_STARTED_TEXT, UNKNOWN_TEXT
@@ -397,11 +396,29 @@ def test_a_call_left_open_in_a_step_that_ended_is_told_and_not_repaired(tmp_path
 
 
 def _is_refused(path: Path, out: Path, word: str) -> None:
-    found = jsonl.found_at(path)
-    assert found.format.repair is not None
-    with pytest.raises(Refused, match=word):
-        found.format.repair(found, doctor(path), out)
-    assert not out.exists()
+    assert word in jsonl.refused(path, out)
+
+
+@pytest.mark.parametrize("odd", [{}, {"message": 5}, {"message": {"content": "x"}}, {"message": {"content": [{}]}}, 5])
+@pytest.mark.parametrize("type", ["assistant/message", "tool/call", "tool/result", "turn/start"])
+def test_an_odd_event_does_not_keep_a_copy_from_being_made(tmp_path: Path, type: str, odd: Any) -> None:
+    log = _Log().turn().add(type, odd, surfaceOp="append").asks("c1").dispatch("c1")
+
+    done = repaired(log.write(tmp_path / PLAIN), tmp_path / "out" / PLAIN)
+
+    assert opened(done.before) == [("c1", "dispatched")]
+    assert done.records[-1]["data"]["message"]["source"]["callId"] == "c1"
+
+
+@pytest.mark.parametrize("content", ["interrupted", [_text("interrupted")]])
+def test_an_invented_result_of_another_shape_says_the_truth_in_the_copy(tmp_path: Path, content: Any) -> None:
+    log = _Log().turn().asks("c1").dispatch("c1")
+    log.add("tool/result", {"callId": "c1", "content": content, **_code("TOOL_OUTCOME_UNKNOWN")}, surfaceOp="append")
+
+    done = repaired(log.write(tmp_path / PLAIN), tmp_path / "out" / PLAIN)
+
+    assert opened(done.before) == [("c1", "answered_synthetic")]
+    assert done.records[-1]["data"]["content"] == [_text(UNKNOWN_TEXT)]
 
 
 def test_torn_at_every_byte_of_the_last_line(tmp_path: Path) -> None:

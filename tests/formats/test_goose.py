@@ -46,6 +46,11 @@ def response(id: str) -> dict[str, Any]:
     return {"type": "toolResponse", "id": id, "toolResult": {"status": "success", "value": value}}
 
 
+def refusal(id: str) -> dict[str, Any]:
+    """What goose answers to a request that did not parse."""
+    return {"type": "toolResponse", "id": id, "toolResult": {"status": "error", "error": "no JSON"}}
+
+
 HEALTHY: list[Row] = [
     ("user", [text("go")]),
     ("assistant", [text("ok"), request("c1")]),
@@ -165,9 +170,21 @@ def test_what_is_imported_owes_what_doctor_names(tmp_path: Path, store: Any) -> 
     assert [repair.data["id"] for repair in plan(log).lost_calls()] == open_ids(diagnosis_of(path)) == ["c2", "c3"]
 
 
+CONFIRMATION: dict[str, Any] = {"id": "c1", "toolName": "developer__shell", "arguments": {"command": "make"}}
+
+
 @stores
-def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(tmp_path: Path, store: Any) -> None:
-    asks = {"type": "toolConfirmationRequest", "id": "c1", "toolName": "developer__shell", "arguments": {}}
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"type": "toolConfirmationRequest", **CONFIRMATION},
+        {"type": "actionRequired", "data": {"actionType": "toolConfirmation", **CONFIRMATION, "prompt": None}},
+    ],
+    ids=["old", "new"],
+)
+def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(
+    tmp_path: Path, store: Any, asks: dict[str, Any]
+) -> None:
     seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], HEALTHY[1], ("user", [asks])]))
     assert (seen.verdict, [(call.id, call.evidence, call.risk) for call in seen.open]) == (
         "waiting",
@@ -178,9 +195,34 @@ def test_a_confirmation_that_is_asked_for_waits_and_one_long_gone_does_not(tmp_p
 
 
 @stores
+def test_another_action_of_a_person_says_nothing_of_a_call(tmp_path: Path, store: Any) -> None:
+    asks = {"type": "actionRequired", "data": {"actionType": "elicitation", "id": "c1", "message": "?"}}
+    seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], HEALTHY[1], ("assistant", [asks])]))
+    assert (seen.verdict, seen.open[0].evidence) == ("interrupted", "requested")
+
+
+@stores
 def test_a_request_that_did_not_parse_was_no_call(tmp_path: Path, store: Any) -> None:
     seen = diagnosis_of(store(tmp_path / "x", [HEALTHY[0], ("assistant", [request("c1", "error")])]))
     assert (seen.verdict, seen.calls) == ("clean", 0)
+
+
+@stores
+def test_what_goose_answers_to_a_request_that_did_not_parse_is_no_orphan(tmp_path: Path, store: Any) -> None:
+    rows: list[Row] = [
+        HEALTHY[0],
+        ("assistant", [request("c1", "error"), request("c2")]),
+        ("user", [refusal("c1"), response("c2")]),
+    ]
+    seen = diagnosis_of(store(tmp_path / "x", rows))
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 1, 1, ())
+    assert check("openai-chat", render(imported(tmp_path / "x"), "openai-chat").messages) == []
+    # the next try has the same id: its response is its own
+    again = [*rows, ("assistant", [request("c1", "error"), request("c1")]), ("user", [response("c1")])]
+    seen = diagnosis_of(store(tmp_path / "y", again))
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 2, 2, ())
+    seen = diagnosis_of(store(tmp_path / "z", [*rows, ("user", [refusal("c1")])]))
+    assert [fault.kind for fault in seen.damage] == ["orphan_result"]
 
 
 @stores
@@ -198,6 +240,40 @@ def test_a_row_that_is_no_json_is_named_and_the_others_are_read(tmp_path: Path) 
     seen = diagnosis_of(path)
     assert [fault.place for fault in seen.damage] == ["row 3"]
     assert open_ids(seen) == ["c1", "c2", "c3"]
+
+
+def test_f39_a_database_of_a_newer_version_is_too_new_and_read_as_far_as_it_can_be(tmp_path: Path) -> None:
+    path = stored(tmp_path / "x", HEALTHY[:2])
+    for version, verdict in ((17, "interrupted"), (18, "too_new")):
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute("insert into schema_version values (?, null)", (version,))
+        connection.close()
+        seen = diagnosis_of(path)
+        assert (seen.version, seen.verdict, open_ids(seen)) == (str(version), verdict, ["c1"])
+
+
+@stores
+def test_f08_an_id_that_is_used_again_is_a_call_of_its_own(tmp_path: Path, store: Any) -> None:
+    rows = [*HEALTHY[:3], HEALTHY[1], ("user", [response("c1")]), HEALTHY[1]]
+    seen = diagnosis_of(store(tmp_path / "x", rows))
+    assert (seen.calls, seen.answered, open_ids(seen), seen.damage) == (3, 2, ["c1"], ())
+    after = diagnosis_of(repaired(tmp_path / "x", tmp_path / "out"))
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 3, 3, ())
+
+
+@stores
+def test_f35_half_a_pair_of_surrogates_costs_no_message(tmp_path: Path, store: Any) -> None:
+    # as JSON.stringify and serde write what was cut inside an emoji
+    asks = request("c\ud83d")
+    asks["toolCall"]["value"]["arguments"] = {"command": "echo \ud83d; rm -rf x"}
+    rows: list[Row] = [("user", [text("go \ud83d")]), ("assistant", [request("c1"), asks]), ("user", [response("c1")])]
+    path = store(tmp_path / "x", rows)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, open_ids(seen), seen.answered, seen.damage) == ("interrupted", ["c\ud83d"], 1, ())
+    assert "rm -rf x" in str(seen.open[0].arguments)
+    after = diagnosis_of(repaired(path, tmp_path / "out"))
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 2, 2, ())
 
 
 def test_what_stands_in_the_wal_alone_is_read_and_nothing_is_written(tmp_path: Path) -> None:

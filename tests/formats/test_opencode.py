@@ -10,6 +10,7 @@ import pytest
 
 from tests.formats.databases import database
 from tests.formats.seen import diagnosis_of, imported, open_ids, repaired
+from turnwal.core.errors import Refused
 from turnwal.core.recovery import plan
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
@@ -108,7 +109,7 @@ def test_a_healthy_session_gets_no_alarm(tmp_path: Path, store: Any) -> None:
 
 
 @stores
-def test_a_state_that_never_ended_says_how_far_the_call_came(tmp_path: Path, store: Any) -> None:
+def test_f02_a_state_that_never_ended_says_how_far_the_call_came(tmp_path: Path, store: Any) -> None:
     parts = [done("c1"), tool("c2", "running", time={"start": 1}), tool("c3", "pending", raw="")]
     seen = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", parts)]))
     assert (seen.verdict, seen.answered) == ("interrupted", 1)
@@ -178,6 +179,43 @@ def test_what_is_imported_owes_what_doctor_names_and_goes_out_valid(tmp_path: Pa
     assert "aborted" not in json.dumps(messages)
 
 
+NEWER = """
+create table session_message (id text primary key, session_id text not null, type text not null, seq integer not null,
+    time_created integer, time_updated integer, data text not null);
+"""
+
+
+def newer(path: Path, old: list[Message], *, also: str = "") -> Path:
+    """A database of the second version: its messages are in a table of its own."""
+    stored(path, old)
+    runs = {"type": "tool", "id": "c9", "name": "bash", "state": {"status": "running", "input": {"command": "rm x"}}}
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.executescript(NEWER + also)
+        values = ("msg_9", "ses_1", "assistant", json.dumps({"content": [runs]}))
+        connection.execute("insert into session_message values (?, ?, ?, 1, 1, 1, ?)", values)
+    connection.close()
+    return path
+
+
+def test_f39_a_session_of_the_second_version_is_too_new_not_clean(tmp_path: Path) -> None:
+    seen = diagnosis_of(newer(tmp_path / "x", []))
+    assert (seen.format, seen.verdict, [fault.kind for fault in seen.damage]) == ("opencode", "too_new", ["too_new"])
+    seen = diagnosis_of(newer(tmp_path / "y", [USER, ("assistant", [tool("c1", "running")])]))
+    assert (seen.verdict, open_ids(seen)) == ("too_new", ["c1"])
+    seen = diagnosis_of(newer(tmp_path / "z", [], also="drop table message; drop table part;"))
+    assert (seen.format, seen.verdict, seen.calls) == ("opencode", "too_new", 0)
+
+
+def test_a_table_of_the_second_version_that_has_nothing_of_a_session_is_no_alarm(tmp_path: Path) -> None:
+    path = newer(tmp_path / "x", HEALTHY)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("update session_message set session_id = 'ses_2'")
+    connection.close()
+    assert diagnosis_of(path).verdict == "clean"
+
+
 @stores
 @pytest.mark.parametrize("end", range(1, len(HEALTHY) + 1))
 def test_a_session_that_ends_between_two_messages_is_clean(tmp_path: Path, store: Any, end: int) -> None:
@@ -192,6 +230,91 @@ def test_parts_and_states_of_unknown_types_are_counted_and_named(tmp_path: Path,
     assert open_ids(seen) == ["c1"]
 
 
+@stores
+def test_f08_an_id_that_is_used_again_is_a_call_of_its_own(tmp_path: Path, store: Any) -> None:
+    path = store(tmp_path / "x", [*HEALTHY, USER, ("assistant", [done("c1")]), ("assistant", [tool("c1", "running")])])
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen), seen.damage) == (5, 4, ["c1"], ())
+    out = repaired(path, tmp_path / "out.json")
+    after = diagnosis_of(out)
+    assert (after.verdict, after.calls, after.answered, after.damage) == ("clean", 5, 5, ())
+    states = [
+        part["state"]["status"]
+        for each in json.loads(out.read_text())["messages"]
+        for part in each["parts"][:1]
+        if "state" in part
+    ]
+    assert states == ["completed", "completed", "error"]
+
+
+@stores
+def test_f35_half_a_pair_of_surrogates_costs_no_part(tmp_path: Path, store: Any) -> None:
+    # as JSON.stringify writes what was cut inside an emoji
+    ran, runs = done("c1"), tool("c2", "running")
+    ran["state"]["output"] = "ok \ud83d"
+    runs["state"]["input"] = {"command": "echo \ud83d; rm -rf x"}
+    healthy = diagnosis_of(store(tmp_path / "x", [USER, ("assistant", [ran])]))
+    assert (healthy.verdict, healthy.damage) == ("clean", ())
+    path = store(tmp_path / "y", [USER, ("assistant", [ran, runs])])
+    seen = diagnosis_of(path)
+    assert (seen.verdict, open_ids(seen), seen.answered, seen.damage) == ("interrupted", ["c2"], 1, ())
+    assert "rm -rf x" in str(seen.open[0].arguments)
+    out = repaired(path, tmp_path / "out.json")
+    parts = json.loads(out.read_text())["messages"][1]["parts"]
+    assert [part["state"]["input"] for part in parts] == [ran["state"]["input"], runs["state"]["input"]]
+    assert (parts[0]["state"]["output"], parts[1]["state"]["status"]) == ("ok \ud83d", "error")
+    assert diagnosis_of(out).verdict == "clean"
+
+
+@stores
+def test_a_state_that_is_not_known_is_ended_in_the_copy(tmp_path: Path, store: Any) -> None:
+    bare = {"type": "tool", "callID": "c2", "tool": "bash"}
+    out = repaired(store(tmp_path / "x", [USER, ("assistant", [tool("c1", "suspended"), bare])]), tmp_path / "out.json")
+    seen = diagnosis_of(out)
+    assert (seen.verdict, seen.calls, seen.answered, dict(seen.unknown)) == ("clean", 2, 2, {})
+
+
+@stores
+def test_an_error_of_the_system_is_an_outcome(tmp_path: Path, store: Any) -> None:
+    error = "Interrupted system call (os error 4)"
+    path = store(tmp_path / "x", [USER, ("assistant", [tool("c1", "error", error=error)])])
+    assert diagnosis_of(path).verdict == "clean"
+    state = json.loads(repaired(path, tmp_path / "out").read_text())["messages"][1]["parts"][0]["state"]
+    assert state["error"] == error
+    alone = diagnosis_of(store(tmp_path / "y", [USER, ("assistant", [tool("c1", "error", error="Interrupted")])]))
+    assert [call.evidence for call in alone.open] == ["answered_synthetic"]
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", {"info": {}}, {"info": 5, "parts": []}, {"info": {}, "parts": ["x"]}])
+def test_an_odd_message_of_an_export_is_named_and_the_others_are_read(tmp_path: Path, odd: Any) -> None:
+    path = exported(tmp_path / "x", [USER, ("assistant", [tool("c1", "running")])])
+    whole = json.loads(path.read_text())
+    whole["messages"].insert(1, odd)
+    path.write_text(json.dumps(whole))
+    seen = diagnosis_of(path)
+    assert [(fault.kind, fault.place) for fault in seen.damage] == [("corrupt", "messages[1]")]
+    assert open_ids(seen) == ["c1"]
+    after = diagnosis_of(repaired(path, tmp_path / "out.json"))
+    assert (after.verdict, after.calls, after.answered) == ("clean", 1, 1)
+
+
+def test_messages_that_are_no_list_and_times_that_are_no_time_are_borne(tmp_path: Path) -> None:
+    path = exported(tmp_path / "x", [("assistant", [tool("c1", "running")])])
+    whole = json.loads(path.read_text())
+    whole["messages"][0]["info"]["time"] = {"created": float("inf")}
+    path.write_text(json.dumps(whole))
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == open_ids(diagnosis_of(path)) == ["c1"]
+    path.write_text(json.dumps(whole | {"messages": 5}))
+    assert [fault.place for fault in diagnosis_of(path).damage] == ["messages"]
+
+
+def test_the_copy_of_a_healthy_export_has_all_that_it_has(tmp_path: Path) -> None:
+    path = exported(tmp_path / "x", HEALTHY)
+    whole = json.loads(path.read_text()) | {"share": {"url": "u"}, "x": None}
+    path.write_text(json.dumps(whole))
+    assert json.loads(repaired(path, tmp_path / "out.json").read_text()) == whole
+
+
 def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = treed(tmp_path / "x", HEALTHY)
     file = path / "part" / "msg_2" / "prt_001.json"
@@ -200,6 +323,19 @@ def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_pa
         file.write_bytes(whole[:end])
         seen = diagnosis_of(path)
         assert ([fault.kind for fault in seen.damage], seen.answered) == (["torn"], 2)
+
+
+@pytest.mark.parametrize("left", [b"", b'{"id":"ses', b"[]"])
+def test_a_torn_session_of_the_tree_hides_none_of_its_messages(tmp_path: Path, left: bytes) -> None:
+    path = treed(tmp_path / "x", [USER, ("assistant", [done("c1"), tool("c2", "running")])])
+    (path / "session" / "p" / "ses_1.json").write_bytes(left)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.session, open_ids(seen), seen.answered) == ("interrupted", "ses_1", ["c2"], 1)
+    assert [(fault.kind, fault.place) for fault in seen.damage] == [("torn", "ses_1.json")]
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c2"]
+    with pytest.raises(Refused, match=r"ses_1\.json"):
+        repaired(path, tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_a_row_that_is_no_json_is_named(tmp_path: Path) -> None:

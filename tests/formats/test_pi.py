@@ -276,6 +276,14 @@ def test_f22_a_session_without_its_header_is_read_and_said_to_be_taken_for_empty
     assert (found.format, faults(found), opened(found)) == ("pi", ["corrupt"], [("c1", "requested")])
 
 
+@pytest.mark.parametrize("head", [b"", jsonl.line(HEADER)[:40] + b"\n"], ids=["gone", "torn"])
+def test_f22_no_copy_is_made_that_pi_would_take_for_empty(tmp_path: Path, head: bytes) -> None:
+    path = written(tmp_path / NAME, head + jsonl.text(_chain(_user(), _asks("c1"))))
+
+    assert "header" in jsonl.refused(path, tmp_path / "out.jsonl")
+    assert owed(imported(path)) == ["c1"]
+
+
 def test_f30_a_call_whose_arguments_were_cut_off_is_open(tmp_path: Path) -> None:
     asks = _asks("c1", stop="error")
     asks["message"]["content"][-1]["arguments"] = '{"path":"a.txt","text":"hel'

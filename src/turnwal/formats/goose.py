@@ -1,8 +1,9 @@
 """goose (block/goose): its database of sessions, and the older file of one session, a line a message.
 
-`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over. A
-`toolConfirmationRequest` that nothing followed waits for a person. On resume goose takes unanswered requests out of
-what it sends, so the model forgets them.
+`toolCall.status: "success"` says that the request parsed, nothing more; with `"error"` it was never handed over, and
+its response is goose's own word on that. A confirmation that is asked for (`toolConfirmationRequest`, in newer versions
+`actionRequired`) and that nothing followed waits for a person. On resume goose takes unanswered requests out of what it
+sends, so the model forgets them.
 
 Sources: crates/goose/src/{session,conversation} of the repository.
 """
@@ -20,6 +21,7 @@ from turnwal.formats.database import copied_to, reading
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import encoded, value_of
 from turnwal.formats.repairing import write_lines
 from turnwal.formats.wording import OR_KILLED, is_ours, text_for
 
@@ -42,8 +44,9 @@ _KNOWN: Final = frozenset(
         "conversationCompacted",
     }
 )
+VERSION_MAX: Final = 17
+"""The newest version of the database that is known."""
 _ASKS: Final = ("toolRequest", "frontendToolRequest")
-_decode = msgspec.json.Decoder().decode
 
 
 class _Message(NamedTuple):
@@ -78,15 +81,16 @@ def _sessions(sample: Sample) -> Iterator[Found]:
 def _read(found: Found, depth: Depth) -> Iterator[Item]:
     source = _file(found.path) if found.session is None else _rows(found)
     last: _Message | None = None
+    refused: set[str] = set()
     for item in source:
         if isinstance(item, _Message):
             last = item
-            yield from _items(item, depth)
+            yield from _items(item, depth, refused)
         else:
             yield item
-    for block in () if last is None else last.content:
-        if last is not None and block.get("type") == "toolConfirmationRequest":
-            yield Sign(last.place, str(block.get("id", "")), "waiting", f"it asks for confirmation, {OR_KILLED}")
+    if last is not None:
+        for id in _to_confirm(last):
+            yield Sign(last.place, id, "waiting", f"it asks for confirmation, {OR_KILLED}")
 
 
 def _file(path: Path) -> Iterator[_Message | Item]:
@@ -107,13 +111,17 @@ def _rows(found: Found) -> Iterator[_Message | Item]:
         versions = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'schema_version'").fetchall()
         if versions:
             version = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-            yield About(version=str(version[0]) if version and version[0] is not None else None)
+            number = version[0] if version else None
+            yield About(version=None if number is None else str(number))
+            if isinstance(number, int) and number > VERSION_MAX:
+                yield Fault("too_new", "schema_version", f"version {number}; {VERSION_MAX} is the newest known")
         yield About(session=found.session)
-        query = "SELECT id, role, content_json, created_timestamp FROM messages WHERE session_id = ? ORDER BY id"
+        columns = "id, role, CAST(content_json AS BLOB), created_timestamp"
+        query = f"SELECT {columns} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - fixed
         for id, role, content, created in connection.execute(query, (found.session,)):
             try:
-                blocks = _decode(content)
-            except (msgspec.MsgspecError, TypeError, RecursionError):
+                blocks = value_of(content)
+            except (msgspec.MsgspecError, TypeError):
                 yield Fault("corrupt", f"row {id}", "its content is no JSON")
                 continue
             yield _message(f"row {id}", str(role), blocks, created)
@@ -125,12 +133,15 @@ def _message(place: str, role: str, content: object, created: object) -> _Messag
     return _Message(place, role, blocks, None if seconds is None else int(seconds * 1000))
 
 
-def _items(message: _Message, depth: Depth) -> Iterator[Item]:
+def _items(message: _Message, depth: Depth, refused: set[str]) -> Iterator[Item]:
+    """What a message says. `refused` has the ids of requests that were no calls and have no response yet."""
     parts: list[dict[str, Any]] = []
     for block in message.content:
         kind = str(block.get("type"))
         if kind in _ASKS:
-            parts += _call(block)
+            call = _call(block)
+            parts += call
+            (refused.difference_update if call else refused.update)({_id(block)})
         elif kind == "text" and depth == "whole":
             parts.append({"type": "text", "content": str(block.get("text", ""))})
         elif kind == "thinking" and depth == "whole":
@@ -141,21 +152,33 @@ def _items(message: _Message, depth: Depth) -> Iterator[Item]:
         type_ = "assistant_message" if message.role == "assistant" else "user_message"
         yield Said(message.place, type_, {"parts": parts}, time=message.time)
     for block in message.content:
-        if block.get("type") == "toolResponse":
+        if block.get("type") != "toolResponse":
+            continue
+        if _id(block) in refused:
+            refused.remove(_id(block))
+        else:
             yield _result(message, block)
 
 
+def _to_confirm(message: _Message) -> Iterator[str]:
+    """The ids of the calls for which a message asks for confirmation."""
+    for block in message.content:
+        action = block.get("data") if block.get("type") == "actionRequired" else None
+        if block.get("type") == "toolConfirmationRequest":
+            yield _id(block)
+        elif isinstance(action, dict) and action.get("actionType") == "toolConfirmation":
+            yield _id(action)
+
+
 def _call(block: Block) -> list[dict[str, Any]]:
-    """The call of a request that parsed; one that did not was never handed over, and goose has answered it itself."""
+    """The call of a request that parsed; one that did not was never handed over, and goose answers it itself."""
     call = block.get("toolCall")
     value = call.get("value", call) if isinstance(call, dict) else None
     if not isinstance(value, dict) or (isinstance(call, dict) and call.get("status") == "error"):
         return []
     arguments = value.get("arguments")
     text = compact(arguments if isinstance(arguments, dict) else {})
-    return [
-        {"type": "tool_call", "id": str(block.get("id", "")), "name": str(value.get("name", "")), "arguments": text}
-    ]
+    return [{"type": "tool_call", "id": _id(block), "name": str(value.get("name", "")), "arguments": text}]
 
 
 def _result(message: _Message, block: Block) -> Said:
@@ -169,7 +192,7 @@ def _result(message: _Message, block: Block) -> Said:
         else []
     )
     text = "\n".join(texts) if texts else str(result.get("error", ""))
-    data: dict[str, Any] = {"id": str(block.get("id", "")), "parts": [{"type": "text", "content": text}]}
+    data: dict[str, Any] = {"id": _id(block), "parts": [{"type": "text", "content": text}]}
     if result.get("status") == "error" or (isinstance(value, dict) and value.get("isError") is True):
         data["is_error"] = True
     if is_ours(text):
@@ -177,8 +200,12 @@ def _result(message: _Message, block: Block) -> Said:
     return Said(message.place, "tool_result", data, time=message.time)
 
 
+def _id(block: Block) -> str:
+    return str(block.get("id", ""))
+
+
 def _object(line: bytes) -> dict[str, Any]:
-    value = _decode(line)
+    value = value_of(line)
     if not isinstance(value, dict):
         raise msgspec.ValidationError("a record is an object")
     return value
@@ -204,9 +231,7 @@ def _repaired_lines(path: Path, lacking: Mapping[str, list[OpenCall]]) -> Iterat
         yield line
         calls = lacking.get(f"line {number}")
         if calls:
-            yield msgspec.json.encode(
-                {"role": "user", "created": record.get("created", 0), "content": _responses(calls)}
-            )
+            yield encoded({"role": "user", "created": record.get("created", 0), "content": _responses(calls)})
 
 
 def _insert(connection: apsw.Connection, lacking: Mapping[str, list[OpenCall]]) -> None:
@@ -223,7 +248,7 @@ def _insert(connection: apsw.Connection, lacking: Mapping[str, list[OpenCall]]) 
             **row,
             "id": at + 1,
             "role": "user",
-            "content_json": msgspec.json.encode(_responses(lacking[place])).decode(),
+            "content_json": encoded(_responses(lacking[place])).decode(),
         }
         if made.get("message_id") is not None:
             made["message_id"] = f"{made['message_id']}-{TURNWAL}"

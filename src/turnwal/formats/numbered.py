@@ -10,12 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.formats.items import Fault
+from turnwal.formats.lenient import value_of
 from turnwal.formats.lines import LINE_MAX
 
 RECORD_MAX: Final = LINE_MAX
 """Bytes of a file."""
-
-_decode = msgspec.json.Decoder().decode
 
 
 def numbered(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
@@ -35,8 +34,8 @@ def record(path: Path) -> dict[str, Any] | Fault:
         return Fault("too_long", path.name, f"it has {size:,} bytes")
     content = path.read_bytes()
     try:
-        value = _decode(content)
-    except (msgspec.MsgspecError, RecursionError):
+        value = value_of(content)
+    except msgspec.MsgspecError:
         if content and not content.strip(b"\0"):
             return Fault("nul_run", path.name, f"{size:,} zero bytes")
         return Fault("torn", path.name, f"its {size:,} bytes are no whole JSON object")

@@ -62,6 +62,16 @@ def fresh_directory(out: Path) -> Iterator[Path]:
     _sync(out.absolute().parent)
 
 
+def unloadable(path: Path, tool: str, why: str) -> Refused:
+    """What is raised where a copy would not be loaded by its tool, so that none is written."""
+    return Refused(
+        f"no copy can be made that {tool} loads: {why}",
+        action="repair",
+        subject=str(path),
+        hint="`turnwal import` takes the session into a store, where it can be recovered",
+    )
+
+
 def _taken(out: Path) -> Refused:
     return Refused(
         "something is there already", action="repair", subject=str(out), hint="name one that is not there yet"

@@ -61,12 +61,15 @@ def _text(path: Path, head: bytes) -> Sample | None:
     first, feed, _ = head.partition(b"\n")
     if begins == b"{" and not _objects(first):
         # a value over several lines may have a line that is an object too
-        whole = _whole(path) if path.stat().st_size <= _WHOLE_MAX else _beginning(head)
+        whole = _whole(path) if path.stat().st_size <= _WHOLE_MAX else ()
         if whole:
             return Sample(path, "json", whole)
     objects = _objects(head)
     if not objects and begins == b"{" and not feed and len(head) == HEAD:
         objects = _objects(_behind_first_line(path))
+    begun = _beginning(head) if not objects and begins == b"{" and path.stat().st_size > _WHOLE_MAX else ()
+    if begun:
+        return Sample(path, "json", begun)
     return Sample(path, "lines", objects) if objects else None
 
 

@@ -8,6 +8,8 @@ Promises:
 - The copy keeps the session's id. Where its name has another uuid, the first `session_meta` gets that one, since Codex
   wants both to be equal.
 
+Refuses a rollout whose `session_meta` is lost: Codex does not load it, and nothing else says what stood there.
+
 Does not: enter the copy into Codex's index, a database beside the rollouts.
 """
 
@@ -26,7 +28,7 @@ from turnwal.formats.format import Found
 from turnwal.formats.items import Fault
 from turnwal.formats.lenient import encoded, value_of
 from turnwal.formats.lines import records
-from turnwal.formats.repairing import write_lines
+from turnwal.formats.repairing import unloadable, write_lines
 from turnwal.formats.slots import Row, invented, slots, to_answer
 from turnwal.formats.wording import text_for
 
@@ -42,7 +44,9 @@ class _Kept(NamedTuple):
 
 
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
-    """Write a repaired copy to `out`. Raises `Refused` where something is there already, and `OSError`."""
+    """Write a repaired copy to `out`. Raises `Refused` as the module says, or where something is there; `OSError`."""
+    if not any(kept.line.type == "session_meta" for kept in _kept(found.path)):
+        raise unloadable(found.path, "Codex", "there is no session_meta, which has its id and the folder it worked in")
     uuid = _UUID.search(out.name)
     write_lines(out, _Copy(found.path, diagnosis, None if uuid is None else uuid.group()).lines())
 

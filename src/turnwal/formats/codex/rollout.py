@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from turnwal.formats import zstd
-from turnwal.formats.lenient import decoder
+from turnwal.formats.lenient import decoder, value_of
 
 TYPES: Final = frozenset(
     {
@@ -195,9 +195,11 @@ def is_call(item: Payload) -> bool:
 
 
 def output_text(output: Raw) -> str | None:
-    """What an output says, where it is one text."""
+    """What an output says, where it is one text, alone or as the one item of a list."""
     try:
-        value = msgspec.json.decode(output, type=str)
+        value = value_of(output)
     except msgspec.MsgspecError:
         return None
-    return value
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        value = value[0].get("text")
+    return value if isinstance(value, str) else None

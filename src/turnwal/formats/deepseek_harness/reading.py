@@ -148,7 +148,7 @@ class _Reader:
         elif type_ in _MESSAGES:
             data = events.data_of(event)
             message = data.get("message", data)
-            parts = [_part(block) for block in _blocks(message.get("content"))]
+            parts = [_part(block) for block in blocks_of(message.get("content"))]
             yield Said(place, _MESSAGES[type_], {"parts": parts}, time=milliseconds(event.time))
 
     def _header(self, place: str, event: Event) -> Iterator[Item]:
@@ -178,7 +178,7 @@ class _Reader:
 
     def _asked(self, place: str, event: Event) -> Said:
         message = events.data_of(event)["message"]
-        blocks = _blocks(message.get("content"))
+        blocks = blocks_of(message.get("content"))
         if not self._whole:
             blocks = [block for block in blocks if block.get("type") == "tool-call"]
         data: dict[str, Any] = {"parts": [_part(block) for block in blocks]}
@@ -237,12 +237,12 @@ def result_of(data: dict[str, Any]) -> tuple[str, list[dict[str, Any]], bool]:
     message = data.get("message")
     message = message if isinstance(message, dict) else {}
     source = message.get("source")
-    blocks = _blocks(message.get("content", data.get("content")))
+    blocks = blocks_of(message.get("content", data.get("content")))
     inner = next((block for block in blocks if block.get("type") == "tool-result"), {})
     ids = (source.get("callId") if isinstance(source, dict) else None, data.get("callId"), inner.get("toolCallId"))
     id = next((each for each in ids if isinstance(each, str)), "")
     failed = inner.get("isError") is True or data.get("isError") is True or isinstance(data.get("error"), dict)
-    return id, _blocks(inner["content"]) if "content" in inner else blocks, failed
+    return id, blocks_of(inner["content"]) if "content" in inner else blocks, failed
 
 
 def code_of(data: dict[str, Any]) -> str | None:
@@ -252,7 +252,8 @@ def code_of(data: dict[str, Any]) -> str | None:
     return code if isinstance(code, str) else None
 
 
-def _blocks(content: object) -> list[dict[str, Any]]:
+def blocks_of(content: object) -> list[dict[str, Any]]:
+    """The blocks of a message."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

@@ -13,19 +13,21 @@ known, and a call that was left open in a step that has ended.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import zstandard
+from msgspec import MsgspecError
 
 from turnwal.core.errors import Refused
 from turnwal.formats.deepseek_harness import events
 from turnwal.formats.deepseek_harness.events import Event, Source
-from turnwal.formats.deepseek_harness.reading import NOT_STARTED, OUTCOME_UNKNOWN, code_of, result_of
+from turnwal.formats.deepseek_harness.reading import NOT_STARTED, OUTCOME_UNKNOWN, blocks_of, code_of, result_of
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Found
 from turnwal.formats.items import Fault
 from turnwal.formats.lenient import encoded, value_of
-from turnwal.formats.repairing import fresh
+from turnwal.formats.parts import text
+from turnwal.formats.repairing import fresh, unloadable
 from turnwal.formats.slots import invented, to_answer
 from turnwal.formats.wording import text_for
 
@@ -45,12 +47,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
 
 
 def _refused(found: Found, why: str) -> Refused:
-    return Refused(
-        f"no copy can be made that the harness loads: {why}",
-        action="repair",
-        subject=str(found.path),
-        hint="`turnwal import` takes the session into a store, where it can be recovered",
-    )
+    return unloadable(found.path, "the harness", why)
 
 
 class _Copy:
@@ -78,7 +75,10 @@ class _Copy:
                 raise _refused(self._found, f"call {call.id} ({call.place}) was left open in a step that has ended")
 
     def _note(self, event: Event) -> None:
-        numbers = events.numbers(event)
+        try:
+            numbers = events.numbers(event)
+        except MsgspecError:
+            return
         if numbers is None:
             return
         self._next, self._time = sum(numbers), event.time if event.time is not None else self._time
@@ -86,14 +86,15 @@ class _Copy:
             self._steps.clear()
             self._dispatches.clear()
             if event.type == "turn/start":
-                self._turn = events.data_of(event).get("turn")
+                self._turn = _data_of(event).get("turn")
         elif event.type == "assistant/message" and not event.replaces:
-            data = events.data_of(event)
-            for block in data["message"]["content"]:
-                if block["type"] == "tool-call":
-                    self._steps[block["id"]] = data.get("step")
+            data = _data_of(event)
+            message = data.get("message")
+            for block in blocks_of(message.get("content")) if isinstance(message, dict) else ():
+                if block.get("type") == "tool-call":
+                    self._steps[text(block.get("id"))] = data.get("step")
         elif event.type == "tool/call":
-            id = events.data_of(event).get("callId")
+            id = _data_of(event).get("callId")
             if isinstance(id, str) and isinstance(event.seq, int):
                 self._dispatches[id] = event.seq
 
@@ -134,15 +135,13 @@ class _Copy:
         """The line, with words of ours where recovery made the result of a call that is still open."""
         if event.type != "tool/result" or not self._invented:
             return data
-        result = events.data_of(event)
+        result = _data_of(event)
         id, _, _ = result_of(result)
         call = self._invented.get(id)
         if call is None or code_of(result) not in _NAMES:
             return data
         value = value_of(data)
-        for block in value["data"]["message"]["content"]:
-            if block.get("type") == "tool-result":
-                block["content"] = [{"type": "text", "text": text_for(call.risk)}]
+        _say(value["data"], text_for(call.risk))
         value["data"]["error"] = _error(OUTCOME_UNKNOWN)
         return encoded(value)
 
@@ -161,6 +160,24 @@ class _Copy:
         event = {"type": "tool/result", "seq": number, "time": self._time, "data": data, "surfaceOp": "append"}
         dispatch = self._dispatches.get(call.id)
         return event if dispatch is None else event | {"sourceEventSeqs": [dispatch]}
+
+
+def _data_of(event: Event) -> dict[str, Any]:
+    """The data of an event; nothing where it is of a shape that reading has named."""
+    try:
+        return events.data_of(event)
+    except MsgspecError:
+        return {}
+
+
+def _say(result: dict[str, Any], words: str) -> None:
+    """Put words in place of what a result says, where `result_of` reads them."""
+    message = result.get("message")
+    holder = message if isinstance(message, dict) and "content" in message else result
+    said = [{"type": "text", "text": words}]
+    inner = [block for block in blocks_of(holder.get("content")) if block.get("type") == "tool-result"]
+    for block in inner or [holder]:
+        block["content"] = said
 
 
 def _error(code: str) -> dict[str, str]:

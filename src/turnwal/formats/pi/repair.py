@@ -8,9 +8,12 @@ Promises:
 - A call of an unfinished message gets no result: pi leaves the message out of what it sends, and a result without its
   call would be refused. That it was looked at is marked on the entry, under a key that pi carries.
 - Ids are made from what they answer, and the time is that of the message, so that every repair writes the same bytes.
+
+Refuses a session whose header is lost: pi takes it for empty, and nothing else says what stood there.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid5
@@ -23,7 +26,7 @@ from turnwal.formats.lenient import encoded
 from turnwal.formats.lines import records
 from turnwal.formats.parts import text
 from turnwal.formats.pi.reading import CLOSED, INVENTED, UNFINISHED, calls_of, closed_in, decode, only_text
-from turnwal.formats.repairing import write_lines
+from turnwal.formats.repairing import unloadable, write_lines
 from turnwal.formats.slots import Row, invented, slots, to_answer
 from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import MARK, text_for
@@ -33,8 +36,10 @@ _IDS: Final = UUID("5b1a5e3c-7a4e-5d0a-9f0e-6d2f4c8b1e70")
 
 
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
-    """Write a repaired copy to `out`. Raises `Refused` where something is there already, and `OSError`."""
+    """Write a repaired copy to `out`. Raises `Refused` as the module says, or where something is there; `OSError`."""
     copy = _Copy(found.path, diagnosis)
+    if not copy.begins_with_header():
+        raise unloadable(found.path, "pi", "there is no header, which has its id and the folder it worked in")
     write_lines(out, with_answers(copy.kept(), copy.behind, _result, "parentId"))
 
 
@@ -47,6 +52,10 @@ class _Copy:
         calls = to_answer(diagnosis)
         self._open = {(call.place, call.id) for call in calls}
         self.behind = slots(map(_row, self._read()), calls)
+
+    def begins_with_header(self) -> bool:
+        """Whether the first entry that can be read is the header, as pi wants it."""
+        return any(value["type"] == "session" for _, _, value in islice(self._read(), 1))
 
     def _read(self) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
         for item in records(self._path, lambda data: (data.strip(), decode(data))):
