@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -27,7 +28,7 @@ def diagnose(found: Found) -> Diagnosis:
     """What can be said of one session; a file that cannot be read is a verdict, not an error."""
     try:
         with reading_errors(found):
-            return weigh(found, found.format.read(found, "calls"))
+            return _resumed(found, weigh(found, found.format.read(found, "calls")))
     except StoreFailed as error:
         verdict: Verdict = "busy" if isinstance(error.__cause__, DatabaseBusy) else "unreadable"
         return Diagnosis(
@@ -38,6 +39,14 @@ def diagnose(found: Found) -> Diagnosis:
             on_resume="unknown",
             problem=error.message,
         )
+
+
+def _resumed(found: Found, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with what becomes of the session where nothing that is open is in the way."""
+    if found.format.resumed is None or diagnosis.on_resume != "continues":
+        return diagnosis
+    on_resume, why = found.format.resumed(found)
+    return replace(diagnosis, on_resume=on_resume, problem=diagnosis.problem or why)
 
 
 @contextmanager

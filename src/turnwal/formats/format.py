@@ -91,6 +91,10 @@ class Format:
     """Write a repaired copy to a path that is not there yet, answering what the diagnosis has open and does not wait;
     None where that cannot be done.
     """
+    resumed: Callable[[Found], tuple[OnResume, str]] | None = None
+    """What becomes of a session in which nothing is open when it is resumed, with the reason; None where the tool takes
+    every such session.
+    """
     unique_ids: bool = False
     """An id names one call of the whole session, so that the order of records does not matter to the pairing."""
     places: tuple[str, ...] = ()
