@@ -306,6 +306,15 @@ def test_an_odd_message_is_named_and_the_others_are_read(tmp_path: Path, name: s
     assert (seen.format, open_ids(seen)) == (name, ["open"])
 
 
+def test_an_array_of_bedrock_converse_is_of_no_known_format(tmp_path: Path) -> None:
+    asked = {"toolUse": {"toolUseId": "a", "name": "pay", "input": {}}}
+    messages = [{"role": "user", "content": [{"text": "go"}]}, {"role": "assistant", "content": [asked]}]
+    seen = diagnosis_of(written(tmp_path / "x", messages))
+    assert (seen.format, seen.verdict) == (None, "unreadable")
+    typed = [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
+    assert diagnosis_of(written(tmp_path / "y", typed)).format == "openai_chat"
+
+
 def test_formats_say_what_they_are() -> None:
     for name in ARRAYS:
         known = format_of(name)
