@@ -30,6 +30,7 @@ OPEN = {
     "resumed": {"call_confirm": "dispatched"},
     "failed": {"call_fail": "ran"},
     "forked": {"call_charge": "requested"},
+    "edited": {"call_charge": "requested"},
     "subgraph": {"call_charge": "requested"},
     "node": {"call_look": "requested", "call_charge": "requested"},
 }

@@ -185,6 +185,19 @@ def forked(place: str) -> None:
         graph.invoke(None, first.config, durability="sync")
 
 
+def edited(place: str) -> None:
+    """A second line with the model's message changed, which keeps its id: the call that was killed is on the first."""
+    lost = subprocess.run([sys.executable, "-m", __spec__.name, "single", place], check=False)
+    assert lost.returncode == -signal.SIGKILL
+    with saver(place) as saved:
+        graph = agent([says("It is 5.")], saved)
+        leaf, before = list(graph.get_state_history({"configurable": {"thread_id": "single"}}))[:2]
+        changed = asks(("call_look", "look", {"item": "price"}))
+        changed.id = leaf.values["messages"][-1].id
+        told = graph.update_state(before.config, {"messages": [changed]}, as_node="model")
+        graph.invoke(None, told, durability="sync")
+
+
 def node(place: str) -> None:
     """An agent whose tools all run in one task, as older ones did."""
     with saver(place) as saved:
@@ -222,7 +235,20 @@ def subgraph(place: str) -> None:
 
 SCENES = {
     scene.__name__: scene
-    for scene in (healthy, single, sibling, abandoned, waiting, resumed, failed, forked, subgraph, node, at_exit)
+    for scene in (
+        healthy,
+        single,
+        sibling,
+        abandoned,
+        waiting,
+        resumed,
+        failed,
+        forked,
+        edited,
+        subgraph,
+        node,
+        at_exit,
+    )
 }
 
 

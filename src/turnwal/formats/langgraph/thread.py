@@ -91,9 +91,9 @@ class _Reader:
         self._depth = depth
         self._history = History(rows.order())
         self._open: Counter[str] = Counter()
-        self._told: set[tuple[str, str]] = set()
-        """What was given once, by kind and id: the state of a subgraph goes into that of its graph, and a fork begins
-        with what it was forked from."""
+        self._told: set[tuple[str, str, object]] = set()
+        """What was given once, by kind, id and calls: the state of a subgraph goes into that of its graph, and a fork
+        begins with what it was forked from. An edited message keeps its id, and its calls are others."""
 
     def items(self) -> Iterator[Item]:
         for leaf in self._history.leaves():
@@ -137,9 +137,11 @@ class _Reader:
             return
         asks, answers = message.calls, message.answers
         if message.id is not None and (asks or answers is not None):
-            if (message.kind, message.id) in self._told:
+            calls = tuple((part["id"], part["name"], part["arguments"]) for part in asks)
+            told = (message.kind, message.id, calls or answers)
+            if told in self._told:
                 return
-            self._told.add((message.kind, message.id))
+            self._told.add(told)
         if self._depth == "calls" and not asks and answers is None:
             return
         event = asked(asks) if self._depth == "calls" and asks else said(message, whole=self._depth == "whole")
