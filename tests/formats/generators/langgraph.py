@@ -21,12 +21,13 @@ from typing import Annotated, Any, TypedDict
 import psycopg
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.base import MIGRATIONS
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import create_react_agent
@@ -233,6 +234,32 @@ def subgraph(place: str) -> None:
         talk(outer.compile(checkpointer=saved), "subgraph", "look, then charge 5")
 
 
+def functional(place: str) -> None:
+    """An entrypoint whose tasks are the model and the tools: a run that ends, and one that is killed."""
+    played = Played(lines=[asks(("call_1", "look", {"item": "price"})), PAIR])
+
+    @task
+    def model(messages: list[BaseMessage]) -> BaseMessage:
+        return played.invoke(messages)
+
+    @task
+    def act(call: dict[str, Any]) -> Any:
+        return {"look": look, "charge": charge}[call["name"]].invoke(call)
+
+    with saver(place) as saved:
+
+        @entrypoint(checkpointer=saved)
+        def app(messages: list[BaseMessage], *, previous: Any = None) -> Any:
+            before = add_messages(previous or [], messages)
+            asked = model(before).result()
+            results = [act(call) for call in asked.tool_calls]
+            return add_messages(before, [asked, *(result.result() for result in results)])
+
+        told: Any = {"configurable": {"thread_id": "functional"}}
+        for text in ("what is the price?", "look, then charge 5"):
+            app.invoke([HumanMessage(text)], told, durability="sync")
+
+
 SCENES = {
     scene.__name__: scene
     for scene in (
@@ -248,6 +275,7 @@ SCENES = {
         subgraph,
         node,
         at_exit,
+        functional,
     )
 }
 

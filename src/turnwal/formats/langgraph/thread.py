@@ -37,6 +37,8 @@ PUSH: Final = "~__pregel_push, "
 """How the path of a task begins that was sent, with its index behind it."""
 SPECIAL: Final = frozenset({ERROR, INTERRUPT, RESUME, TASKS})
 """Channels that are not part of the state."""
+ENTRYPOINT: Final = ("__previous__", "__end__", "__start__")
+"""Where an entrypoint (the functional API) has what it saved, what it returned and what it was given."""
 _DELTAS: Final = "counters_since_delta_snapshot"
 _LISTED_MAX: Final = 80
 
@@ -230,9 +232,12 @@ class _Tasks:
 
 
 def channels_of(channels: Mapping[str, Any]) -> list[tuple[str, list[Message]]]:
-    """The channels that hold messages: `messages` first, then the longest."""
+    """The channels that hold messages: `messages` first, then the longest. An entrypoint keeps its in one of its own."""
     found = [(name, _messages(value)) for name, value in channels.items() if not name.startswith(("__", "branch:"))]
     held = [(name, messages) for name, messages in found if messages]
+    if not held:
+        kept = [(name, _messages(channels.get(name))) for name in ENTRYPOINT]
+        return [channel for channel in kept if channel[1]][:1]
     return sorted(held, key=lambda channel: (channel[0] != "messages", -len(channel[1]), channel[0]))
 
 
