@@ -148,18 +148,22 @@ class _Repair:
         if touched & self._waiting:
             raise self._refused("a call beside the open ones waits for an answer, which has to be given first")
         if channel.startswith(_RESERVED):
-            if touched & self._risks.keys() - before:
-                raise Refused(
-                    f"what asks for the calls stands in {channel} alone, which the code of the application reads",
-                    action="repair",
-                    subject=self._name,
-                    hint="`turnwal import` takes it over",
-                )
+            self._hold_back(channel, touched & self._risks.keys() - before)
             return set()
         if touched & self._risks.keys():
             state.put(channel, made)
             return touched
         return set()
+
+    def _hold_back(self, channel: str, calls: set[str]) -> None:
+        """Refuse where calls are asked for in a channel alone that is no part of a graph's state."""
+        if calls:
+            raise Refused(
+                f"what asks for the calls stands in {channel} alone, which the code of the application reads",
+                action="repair",
+                subject=self._name,
+                hint="`turnwal import` takes it over",
+            )
 
     def _result(self, leaf: Place, call: Mapping[str, Any]) -> dict[str, Any]:
         id = uuid.uuid5(_NAMESPACE, "\n".join((self._thread, *leaf, call["id"])))

@@ -232,7 +232,7 @@ class _Tasks:
 
 
 def channels_of(channels: Mapping[str, Any]) -> list[tuple[str, list[Message]]]:
-    """The channels that hold messages: `messages` first, then the longest. An entrypoint keeps its in one of its own."""
+    """The channels that hold messages: `messages` first, then the longest; else what an entrypoint keeps."""
     found = [(name, _messages(value)) for name, value in channels.items() if not name.startswith(("__", "branch:"))]
     held = [(name, messages) for name, messages in found if messages]
     if not held:
