@@ -30,12 +30,14 @@ OPEN = {
     "resumed": {"call_confirm": "dispatched"},
     "failed": {"call_fail": "ran"},
     "forked": {"call_charge": "requested"},
+    "edited": {"call_charge": "requested"},
     "subgraph": {"call_charge": "requested"},
     "node": {"call_look": "requested", "call_charge": "requested"},
+    "functional": {"call_charge": "requested"},
 }
 """What is proved about each open call of each scene."""
 
-REPAIRED = sorted(OPEN.keys() - {"waiting"})
+REPAIRED = sorted(OPEN.keys() - {"waiting", "functional"})
 
 
 def scene(name: str, directory: Path) -> Path:
@@ -210,6 +212,20 @@ def test_what_a_finished_sibling_wrote_to_another_channel_is_not_merged_by_guess
     with pytest.raises(Refused, match="todos"):
         repaired(path, out)
     assert not out.exists()
+
+
+def test_an_entrypoint_is_read_and_its_calls_are_not_answered_where_its_code_would_not_look(tmp_path: Path) -> None:
+    path, out = scene("functional", tmp_path), tmp_path / "out.db"
+    found, diagnosis = only(path)
+    assert (diagnosis.calls, diagnosis.answered) == (3, 2)
+    with pytest.raises(Refused, match="__return__"):
+        repaired(path, out)
+    assert not out.exists()
+    # what it saved at the end of a run is where its messages are then
+    with closing(sqlite3.connect(path)) as connection, connection:
+        last = "(SELECT max(checkpoint_id) FROM checkpoints)"
+        connection.execute(f"DELETE FROM writes WHERE checkpoint_id = {last}")  # noqa: S608 - a text of ours
+    assert (diagnose(found).verdict, diagnose(found).calls, diagnose(found).answered) == ("clean", 1, 1)
 
 
 def test_an_import_owes_what_is_open_and_can_be_sent(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.formats.seen import diagnosis_of, open_ids, untouched
+from turnwal.core.errors import Refused
 from turnwal.core.log import Log
 from turnwal.core.recovery import plan
 from turnwal.formats.doctor import diagnose
@@ -14,6 +15,7 @@ from turnwal.formats.finding import find
 from turnwal.formats.format import Found
 from turnwal.formats.importing import lines_of
 from turnwal.formats.registry import format_of
+from turnwal.formats.wording import UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
 
@@ -203,6 +205,89 @@ def test_f08_equal_ids_are_calls_of_their_own(tmp_path: Path, name: str) -> None
     assert (seen.calls, seen.answered, open_ids(seen)) == (3, 2, ["a"])
 
 
+def late(name: str, *, done: bool) -> list[Message]:
+    """An array in which a second client spoke while two tools ran: one result stands behind what it said (F09)."""
+    make, _, _ = ARRAYS[name]
+    messages = make([("a", True)], [("b", True), ("c", True)])
+    said = make()
+    if name in ("openai_chat", "openai_responses"):
+        return [*messages[:-1], *said, *(messages[-1:] if done else [])]
+    field = "content" if name == "anthropic" else "parts"
+    first, second = ({**messages[-1], field: [result]} for result in messages[-1][field])
+    model = {"role": "assistant" if name == "anthropic" else "model", field: [{"text": "hm"}]}
+    model |= {"content": [{"type": "text", "text": "hm"}]} if name == "anthropic" else {}
+    return [*messages[:-1], first, model, *said, *([model, second] if done else [])]
+
+
+@arrays
+@pytest.mark.parametrize("whole", [False, True])
+def test_f09_a_result_apart_from_its_call_is_refused_and_stands_behind_it_in_the_copy(
+    tmp_path: Path, name: str, whole: bool
+) -> None:
+    _, field, target = ARRAYS[name]
+    messages = late(name, done=True)
+    path = written(tmp_path / "x", messages, field if whole else None)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.calls, seen.answered, seen.damage) == ("clean", 3, 3, ())
+    if name == "openai_responses":  # an output may stand anywhere behind its call
+        assert (seen.on_resume, seen.problem) == ("continues", "")
+    else:
+        assert seen.on_resume == "refused"
+        assert "unanswered_call" in seen.problem
+        assert seen.problem.startswith("messages[3]")
+    mended = repaired(path, tmp_path / "once")
+    assert check(target, mended) == []
+    assert json.dumps(mended).count('"paid"') == 3
+    assert (diagnosis_of(tmp_path / "once").on_resume, diagnosis_of(tmp_path / "once").answered) == ("continues", 3)
+    repaired(tmp_path / "once", tmp_path / "twice")
+    assert (tmp_path / "once").read_bytes() == (tmp_path / "twice").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai_chat", "gemini"])
+def test_f09_an_open_call_beside_a_late_result_is_answered_and_the_result_kept(tmp_path: Path, name: str) -> None:
+    make, _, target = ARRAYS[name]
+    path = written(tmp_path / "x", [*late(name, done=True), *make([("d", False)])[1:]])
+    assert open_ids(diagnosis_of(path)) == ["d"]
+    mended = repaired(path, tmp_path / "once")
+    assert check(target, mended) == []
+    assert json.dumps(mended).count('"paid"') == 3
+    assert json.dumps(mended).count(json.dumps(UNKNOWN_TEXT)) == 1
+    seen = diagnosis_of(tmp_path / "once")
+    assert (seen.verdict, seen.answered, seen.on_resume) == ("clean", 4, "continues")
+
+
+@arrays
+def test_what_a_provider_takes_with_a_loss_alone_is_not_repaired(tmp_path: Path, name: str) -> None:
+    make, _, _ = ARRAYS[name]
+    messages = make([("a", True)], [("b", True)])
+    del messages[1 if name != "openai_responses" else slice(1, 3)]
+    path = written(tmp_path / "x", messages)
+    assert diagnosis_of(path).on_resume == "refused"
+    with pytest.raises(Refused, match="no order of its messages"):
+        repaired(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_ids_that_anthropic_wants_once_are_told_apart_in_the_copy(tmp_path: Path) -> None:
+    path = written(tmp_path / "x", anthropic([("a", True)], [("a", True)]))
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.on_resume) == ("clean", "refused")
+    assert "duplicate_id" in seen.problem
+    assert check("anthropic", repaired(path, tmp_path / "out")) == []
+    # elsewhere the neighbours tell them apart
+    assert diagnosis_of(written(tmp_path / "y", openai_chat([("a", True)], [("a", True)]))).on_resume == "continues"
+
+
+def test_of_an_array_too_long_to_be_held_it_is_said_that_it_was_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "x", late("openai_chat", done=True))
+    monkeypatch.setattr("turnwal.formats.raw.WHOLE_MAX", path.stat().st_size - 1)
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.on_resume) == ("clean", "unknown")
+    assert "not looked at" in seen.problem
+
+
 @arrays
 def test_a_result_without_its_call_is_named(tmp_path: Path, name: str) -> None:
     messages = ARRAYS[name][0]([("a", True)], [("b", True)])
@@ -219,6 +304,15 @@ def test_an_odd_message_is_named_and_the_others_are_read(tmp_path: Path, name: s
     messages.insert(len(messages) - 2, odd)
     seen = diagnosis_of(written(tmp_path / "x", messages))
     assert (seen.format, open_ids(seen)) == (name, ["open"])
+
+
+def test_an_array_of_bedrock_converse_is_of_no_known_format(tmp_path: Path) -> None:
+    asked = {"toolUse": {"toolUseId": "a", "name": "pay", "input": {}}}
+    messages = [{"role": "user", "content": [{"text": "go"}]}, {"role": "assistant", "content": [asked]}]
+    seen = diagnosis_of(written(tmp_path / "x", messages))
+    assert (seen.format, seen.verdict) == (None, "unreadable")
+    typed = [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
+    assert diagnosis_of(written(tmp_path / "y", typed)).format == "openai_chat"
 
 
 def test_formats_say_what_they_are() -> None:

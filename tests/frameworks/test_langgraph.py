@@ -95,14 +95,13 @@ def test_what_a_repair_leaves_is_what_update_state_leaves(tmp_path: Path) -> Non
     assert ours.next == ("model",)
 
 
-def test_the_line_that_was_left_is_repaired_and_stays_left(tmp_path: Path) -> None:
-    path = copy_of("forked", tmp_path)
+@pytest.mark.parametrize(("scene", "last"), [("forked", "Let us not."), ("edited", "It is 5.")])
+def test_the_line_that_was_left_is_repaired_and_stays_left(scene: str, last: str, tmp_path: Path) -> None:
+    path = copy_of(scene, tmp_path)
     told = {"configurable": {"thread_id": "single"}}
     with saver(path) as saved:
         graph = agent([], saved)
-        assert graph.get_state(told).values["messages"][-1].text == "Let us not."
+        assert graph.get_state(told).values["messages"][-1].text == last
         states = [state.values.get("messages", []) for state in graph.get_state_history(told)]
-    (left,) = [
-        state for state in states if isinstance(state[-1:], list) and state and isinstance(state[-1], ToolMessage)
-    ]
+    (left,) = [state for state in states if state and getattr(state[-1], "tool_call_id", "") == "call_charge"]
     assert answered(left)["call_charge"].content == UNKNOWN_TEXT

@@ -804,3 +804,12 @@ def test_whatever_befell_a_session_the_request_is_valid_and_only_grows(seed: int
     before = sent(log, OLD).messages
     extend(log, [user("later")])
     assert sent(log, OLD).messages[: len(before) - 1] == before[:-1]
+
+
+def test_f09_a_response_that_came_late_stands_behind_its_call() -> None:
+    call = {"role": "model", "parts": [{"functionCall": {"id": "a", "name": "pay", "args": {}}}]}
+    response = {"functionResponse": {"id": "a", "name": "pay", "response": {"output": "paid"}}}
+    hm = {"role": "model", "parts": [{"text": "hm"}]}
+    go = {"role": "user", "parts": [{"text": "go"}]}
+    log = Seeded.seed("gemini", [go, call, go, hm, {"role": "user", "parts": [response]}])
+    assert sent(log).messages[2]["parts"] == [response]

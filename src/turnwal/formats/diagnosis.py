@@ -71,7 +71,7 @@ class Diagnosis:
     unknown: Mapping[str, int] = field(default_factory=dict)
     """How many records of each type that this version does not know."""
     problem: str = ""
-    """Why it is blind, busy or unreadable, in a sentence."""
+    """Why it is blind, busy or unreadable, or is refused with nothing open in it, in a sentence."""
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain values."""

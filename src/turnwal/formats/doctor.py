@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -32,7 +33,7 @@ def diagnose(found: Found, *, now: float | None = None) -> Diagnosis:
     """
     try:
         with reading_errors(found):
-            diagnosis = weigh(found, found.format.read(found, "calls"))
+            diagnosis = _resumed(found, weigh(found, found.format.read(found, "calls")))
         ago = None if now is None else written_ago(found, now)
         return diagnosis if ago is None else in_doubt(diagnosis, ago)
     except StoreFailed as error:
@@ -45,6 +46,14 @@ def diagnose(found: Found, *, now: float | None = None) -> Diagnosis:
             on_resume="unknown",
             problem=error.message,
         )
+
+
+def _resumed(found: Found, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with what becomes of the session where nothing that is open is in the way."""
+    if found.format.resumed is None or diagnosis.on_resume != "continues":
+        return diagnosis
+    on_resume, why = found.format.resumed(found)
+    return replace(diagnosis, on_resume=on_resume, problem=diagnosis.problem or why)
 
 
 @contextmanager

@@ -93,5 +93,11 @@ class Format:
     """
     written_once: bool = False
     """Its tool never records a call a second time, so that one that seems to be there again is another one."""
+    resumed: Callable[[Found], tuple[OnResume, str]] | None = None
+    """What becomes of a session in which nothing is open when it is resumed, with the reason; None where the tool takes
+    every such session.
+    """
+    unique_ids: bool = False
+    """An id names one call of the whole session, so that the order of records does not matter to the pairing."""
     places: tuple[str, ...] = ()
     """Where its tool keeps sessions: paths with `~` and `$NAME`, the first variable that is set wins."""

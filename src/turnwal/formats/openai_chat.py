@@ -14,7 +14,17 @@ _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "
 
 def _fits(message: Message) -> bool:
     asks = "tool_calls" in message or "function_call" in message
-    return message.get("role") in _ROLES and ("content" in message or asks) and message.get("type") in (None, "message")
+    said = message.get("role") in _ROLES and ("content" in message or asks) and message.get("type") in (None, "message")
+    return said and _is_content(message.get("content"))
+
+
+def _is_content(content: object) -> bool:
+    """Whether it is a content of this form: the blocks of others, as those of Bedrock Converse, say no type."""
+    if content is None or isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(block, str) or (isinstance(block, dict) and isinstance(block.get("type"), str)) for block in content
+    )
 
 
 def _counts(message: Message) -> bool:

@@ -2,11 +2,12 @@
 
 Such an array has no times, no version and no dispatch records: position is everything, and an unanswered call may have
 run. What makes it valid for its provider is the transcript's part (`docs/transcripts.md`): it is parsed, checked and
-patched there. A repaired copy is the same array with the answers that are missing; it has no open place for a mark, so
-the text of an answer is what it is known by.
+patched there. A repaired copy is the same array with the answers that are missing, and with each result behind its
+call; it has no open place for a mark, so the text of an answer is what it is known by.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,13 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.core.errors import OverLimit
-from turnwal.formats.arrays import elements
-from turnwal.formats.diagnosis import Diagnosis
+from turnwal.formats.arrays import WHOLE_MAX, elements
+from turnwal.formats.diagnosis import Diagnosis, OnResume
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, Fault, Item, Said
 from turnwal.formats.repairing import fresh
+from turnwal.formats.sending import PAIRING, first_problem, sendable
 from turnwal.formats.wording import is_ours
-from turnwal.transcript.patching import patch
 from turnwal.transcript.targets import TARGETS
 
 Message = Mapping[str, Any]
@@ -48,6 +49,8 @@ class Array:
     """Whether a message may ask for a call or answer one."""
     ends: Callable[[Message], bool] | None = None
     """Where several items make one reply: whether an item is the last that is read together with those before it."""
+    rules: AbstractSet[str] = PAIRING
+    """What its provider refuses of calls and results, by the codes of `turnwal check`."""
 
     def recognises(self, sample: Sample) -> bool:
         """Whether a file holds such an array."""
@@ -118,14 +121,23 @@ class Array:
         except msgspec.MsgspecError:  # it was cut off: what can be read of it is the array
             listed = [item[1] for item in elements(found.path, key) if not isinstance(item, Fault)]
             value, content = listed if key is None else {key: listed}, b""
+        messages = value if key is None else value[key]
+        if not content or diagnosis.open or first_problem(self.target, messages, self.rules) is not None:
+            made = sendable(self.target, messages, found.name, self.rules)
+            content = msgspec.json.encode(made if key is None else {**value, key: made})
         with fresh(out) as file:
-            sound = content and not diagnosis.open
-            file.write(content if sound else msgspec.json.encode(self._patched(value, key)))
+            file.write(content)
 
-    def _patched(self, value: Any, key: str | None) -> Any:
-        if key is None:
-            return patch(self.target, value)
-        return {**value, key: patch(self.target, value[key])}
+    def resumed(self, found: Found) -> tuple[OnResume, str]:
+        """What the provider does with an array in which nothing is open, and why."""
+        if found.path.stat().st_size > WHOLE_MAX:
+            return "unknown", f"where its results stand is not looked at: it has over {WHOLE_MAX:,} bytes"
+        key = self._key(found.path)
+        messages = [item[1] for item in elements(found.path, key) if not isinstance(item, Fault)]
+        problem = first_problem(self.target, messages, self.rules)
+        if problem is None:
+            return "continues", ""
+        return "refused", f"{problem.position}: {problem.message} ({problem.code})"
 
 
 def _told(data: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +158,7 @@ def format_of_array(name: str, title: str, array: Array, resume_text: str) -> Fo
         recognises=array.recognises,
         read=array.read,
         repair=array.repair,
+        resumed=array.resumed,
     )
 
 

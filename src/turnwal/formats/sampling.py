@@ -4,9 +4,11 @@ import itertools
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import msgspec
 
 from turnwal.formats import zstd, zstd_frames
@@ -88,8 +90,10 @@ def _database(path: Path) -> Sample:
     tables: dict[str, frozenset[str]] = {}
     with reading(path) as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
-            tables[str(table)] = frozenset(str(name) for (name,) in columns)
+            # of a virtual table whose module is not here nothing can be said
+            with suppress(apsw.SQLError):
+                columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+                tables[str(table)] = frozenset(str(name) for (name,) in columns)
     return Sample(path, "sqlite", tables=tables)
 
 

@@ -21,12 +21,13 @@ from typing import Annotated, Any, TypedDict
 import psycopg
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.base import MIGRATIONS
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import create_react_agent
@@ -185,6 +186,19 @@ def forked(place: str) -> None:
         graph.invoke(None, first.config, durability="sync")
 
 
+def edited(place: str) -> None:
+    """A second line with the model's message changed, which keeps its id: the call that was killed is on the first."""
+    lost = subprocess.run([sys.executable, "-m", __spec__.name, "single", place], check=False)
+    assert lost.returncode == -signal.SIGKILL
+    with saver(place) as saved:
+        graph = agent([says("It is 5.")], saved)
+        leaf, before = list(graph.get_state_history({"configurable": {"thread_id": "single"}}))[:2]
+        changed = asks(("call_look", "look", {"item": "price"}))
+        changed.id = leaf.values["messages"][-1].id
+        told = graph.update_state(before.config, {"messages": [changed]}, as_node="model")
+        graph.invoke(None, told, durability="sync")
+
+
 def node(place: str) -> None:
     """An agent whose tools all run in one task, as older ones did."""
     with saver(place) as saved:
@@ -220,9 +234,49 @@ def subgraph(place: str) -> None:
         talk(outer.compile(checkpointer=saved), "subgraph", "look, then charge 5")
 
 
+def functional(place: str) -> None:
+    """An entrypoint whose tasks are the model and the tools: a run that ends, and one that is killed."""
+    played = Played(lines=[asks(("call_1", "look", {"item": "price"})), PAIR])
+
+    @task
+    def model(messages: list[BaseMessage]) -> BaseMessage:
+        return played.invoke(messages)
+
+    @task
+    def act(call: dict[str, Any]) -> Any:
+        return {"look": look, "charge": charge}[call["name"]].invoke(call)
+
+    with saver(place) as saved:
+
+        @entrypoint(checkpointer=saved)
+        def app(messages: list[BaseMessage], *, previous: Any = None) -> Any:
+            before = add_messages(previous or [], messages)
+            asked = model(before).result()
+            results = [act(call) for call in asked.tool_calls]
+            return add_messages(before, [asked, *(result.result() for result in results)])
+
+        told: Any = {"configurable": {"thread_id": "functional"}}
+        for text in ("what is the price?", "look, then charge 5"):
+            app.invoke([HumanMessage(text)], told, durability="sync")
+
+
 SCENES = {
     scene.__name__: scene
-    for scene in (healthy, single, sibling, abandoned, waiting, resumed, failed, forked, subgraph, node, at_exit)
+    for scene in (
+        healthy,
+        single,
+        sibling,
+        abandoned,
+        waiting,
+        resumed,
+        failed,
+        forked,
+        edited,
+        subgraph,
+        node,
+        at_exit,
+        functional,
+    )
 }
 
 

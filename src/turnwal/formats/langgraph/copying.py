@@ -7,7 +7,8 @@ up, the tasks that ran the calls are gone, and the node that their results go to
 Promises:
 - The rows that are there stay as they are; one checkpoint a line is added, right behind the one that it repairs. Its id
   and those of its messages come from what is there, so that the same bytes come out again.
-- What would need the graph itself is refused: a state channel that a finished sibling wrote, a sibling that waits.
+- What would need the graph itself is refused: a state channel that a finished sibling wrote, a sibling that waits,
+  messages of an entrypoint.
 """
 
 import shutil
@@ -36,6 +37,8 @@ from turnwal.formats.wording import MARK, text_for
 _NAMESPACE: Final = uuid.UUID("6f1c5e0e-5d0a-5c55-9f0c-7a1f5d2b8a11")
 _UUID6: Final = 6
 _PULL: Final = "~__pregel_pull, "
+_RESERVED: Final = "__"
+"""How the channels begin that are no part of a graph's state: an entrypoint and its tasks keep theirs there."""
 _BY_HAND: Final = "answer the calls with update_state, as docs/formats/langgraph.md says"
 
 _TAKEN: Final = (
@@ -97,8 +100,9 @@ class _Repair:
         state = State(type, raw_value_of(type, blob))
         pending = _Pending(self._rows.writes(leaf))
         answered: set[str] = set()
-        for channel in sorted(state.values.keys() | pending.asking):
-            answered |= self._answer(leaf, state, channel, pending)
+        channels = sorted(state.values.keys() | pending.asking, key=lambda name: (name.startswith(_RESERVED), name))
+        for channel in channels:
+            answered |= self._answer(leaf, state, channel, pending, answered)
         if not answered:
             return
         if pending.others:
@@ -116,8 +120,11 @@ class _Repair:
         row = (self._thread, leaf[0], id, leaf[1], type, state.encoded(), msgspec.json.encode(told))
         self._connection.execute(_ADD, row)
 
-    def _answer(self, leaf: Place, state: State, channel: str, pending: "_Pending") -> set[str]:
-        """Answer the open calls of a channel; the ids of the calls of all messages that got a result."""
+    def _answer(self, leaf: Place, state: State, channel: str, pending: "_Pending", before: set[str]) -> set[str]:
+        """Answer the open calls of a channel; the ids of the calls of all messages that got a result.
+
+        Those that another channel had before are left.
+        """
         held = [*state.messages(channel), *pending.asking.get(channel, ())]
 
         def result_for(call: Mapping[str, Any], like: Any) -> Any:
@@ -140,10 +147,23 @@ class _Repair:
         made, touched = answer(held, result_for, better)
         if touched & self._waiting:
             raise self._refused("a call beside the open ones waits for an answer, which has to be given first")
+        if channel.startswith(_RESERVED):
+            self._hold_back(channel, touched & self._risks.keys() - before)
+            return set()
         if touched & self._risks.keys():
             state.put(channel, made)
             return touched
         return set()
+
+    def _hold_back(self, channel: str, calls: set[str]) -> None:
+        """Refuse where calls are asked for in a channel alone that is no part of a graph's state."""
+        if calls:
+            raise Refused(
+                f"what asks for the calls stands in {channel} alone, which the code of the application reads",
+                action="repair",
+                subject=self._name,
+                hint="`turnwal import` takes it over",
+            )
 
     def _result(self, leaf: Place, call: Mapping[str, Any]) -> dict[str, Any]:
         id = uuid.uuid5(_NAMESPACE, "\n".join((self._thread, *leaf, call["id"])))

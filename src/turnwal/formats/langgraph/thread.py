@@ -37,6 +37,8 @@ PUSH: Final = "~__pregel_push, "
 """How the path of a task begins that was sent, with its index behind it."""
 SPECIAL: Final = frozenset({ERROR, INTERRUPT, RESUME, TASKS})
 """Channels that are not part of the state."""
+ENTRYPOINT: Final = ("__previous__", "__end__", "__start__")
+"""Where an entrypoint (the functional API) has what it saved, what it returned and what it was given."""
 _DELTAS: Final = "counters_since_delta_snapshot"
 _LISTED_MAX: Final = 80
 
@@ -91,9 +93,9 @@ class _Reader:
         self._depth = depth
         self._history = History(rows.order())
         self._open: Counter[str] = Counter()
-        self._told: set[tuple[str, str]] = set()
-        """What was given once, by kind and id: the state of a subgraph goes into that of its graph, and a fork begins
-        with what it was forked from."""
+        self._told: set[tuple[str, str, object]] = set()
+        """What was given once, by kind, id and calls: the state of a subgraph goes into that of its graph, and a fork
+        begins with what it was forked from. An edited message keeps its id, and its calls are others."""
 
     def items(self) -> Iterator[Item]:
         for leaf in self._history.leaves():
@@ -137,9 +139,11 @@ class _Reader:
             return
         asks, answers = message.calls, message.answers
         if message.id is not None and (asks or answers is not None):
-            if (message.kind, message.id) in self._told:
+            calls = tuple((part["id"], part["name"], part["arguments"]) for part in asks)
+            told = (message.kind, message.id, calls or answers)
+            if told in self._told:
                 return
-            self._told.add((message.kind, message.id))
+            self._told.add(told)
         if self._depth == "calls" and not asks and answers is None:
             return
         event = asked(asks) if self._depth == "calls" and asks else said(message, whole=self._depth == "whole")
@@ -228,9 +232,12 @@ class _Tasks:
 
 
 def channels_of(channels: Mapping[str, Any]) -> list[tuple[str, list[Message]]]:
-    """The channels that hold messages: `messages` first, then the longest."""
+    """The channels that hold messages: `messages` first, then the longest; else what an entrypoint keeps."""
     found = [(name, _messages(value)) for name, value in channels.items() if not name.startswith(("__", "branch:"))]
     held = [(name, messages) for name, messages in found if messages]
+    if not held:
+        kept = [(name, _messages(channels.get(name))) for name in ENTRYPOINT]
+        return [channel for channel in kept if channel[1]][:1]
     return sorted(held, key=lambda channel: (channel[0] != "messages", -len(channel[1]), channel[0]))
 
 

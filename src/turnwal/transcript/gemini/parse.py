@@ -80,7 +80,7 @@ def history(messages: Sequence[Block], system: object = None) -> Iterator[tuple[
             seq += 1
             continue
         results = [block for block in blocks if block.get("functionResponse") is not None]
-        for data in _paired(results, calls, seq):
+        for data in _paired(results, calls, earlier, seq):
             yield "tool_result", data
             seq += 1
         if len(results) < len(blocks) or not blocks:
@@ -155,12 +155,14 @@ def _calls(parts: Sequence[Block], seq: int, earlier: list[_Call]) -> list[_Call
     return calls
 
 
-def _paired(results: Sequence[Block], calls: list[_Call], seq: int) -> list[dict[str, Any]]:
+def _paired(results: Sequence[Block], calls: list[_Call], earlier: list[_Call], seq: int) -> list[dict[str, Any]]:
     """The data of responses, each with the key of its call, in the order of the calls; those without a call last.
 
-    A response means the call of its id; without one, the first call of its name that has no response yet.
+    A response means the call of its id, if need be of an earlier message (F09); without one, the first call of its name
+    that has no response yet.
     """
     found: list[tuple[int, dict[str, Any]]] = []
+    late: list[dict[str, Any]] = []
     free = list(range(len(calls)))
     for block in results:
         data = _result_data(block["functionResponse"], block)
@@ -171,6 +173,11 @@ def _paired(results: Sequence[Block], calls: list[_Call], seq: int) -> list[dict
             free.remove(fits[0])
         if fits and not id and calls[fits[0]][1]:
             data["native"] = {"provider": _NAME, "block": dict(block)}  # the call has an id, its response none
+        before = next((call for call in earlier if id and call[1] == id and call[2] == name), None)
+        if not fits and before is not None:
+            earlier.remove(before)
+            late.append({"call": before[0], **data})
+            continue
         found.append((fits[0] if fits else len(calls), data))
     found.sort(key=lambda each: each[0])
     paired = []
@@ -178,7 +185,7 @@ def _paired(results: Sequence[Block], calls: list[_Call], seq: int) -> list[dict
         # a key that names no message says that no call was found, and keeps others from being taken for it
         paired.append({"call": calls[call][0] if call < len(calls) else f"{seq + at}.0", **data})
     calls[:] = [calls[at] for at in free]
-    return paired
+    return paired + late
 
 
 def _text(text: Any) -> _Part:
