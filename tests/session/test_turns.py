@@ -1,5 +1,7 @@
 """A live turn: the order of what is written, and that it never ends owing."""
 
+from typing import Any
+
 import pytest
 
 from tests.session.helpers import DONE, TOOLS, asks, pay, reply, results, says, stored, text_of, types
@@ -273,3 +275,18 @@ def test_f11_a_clock_that_goes_backwards_is_recorded_as_it_was() -> None:
     assert [event.time for event in events] == [5000, 4000, 3000, 2000, 1000, 900, 800]
     assert not plan(events)
     assert [event.seq for event in events] == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "user", [3, True, b"pay 7", {"a": 1}, [], [{"content": "no type"}], [{"type": "text", "content": 3}], ["pay 7"]]
+)
+def test_a_user_message_that_is_none_is_refused_and_leaves_no_turn(sessions: Sessions, user: Any) -> None:
+    with sessions.session("s") as session:
+        before = len(session)
+        with pytest.raises(InvalidEvent), session.turn(user=user):
+            pass
+        with pytest.raises(InvalidEvent):
+            session.open_turn(user)
+        assert len(session) == before
+        with session.turn(user="pay 7") as turn:
+            assert turn.number == 1

@@ -5,9 +5,9 @@ idempotent, open world. Only what the application declares here softens any advi
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar, overload
+from typing import Any, Final, NamedTuple, TypeGuard, TypeVar, overload
 
-from turnwal.core.errors import Refused
+from turnwal.core.errors import InvalidEvent, Refused
 from turnwal.core.line import compact
 from turnwal.core.values import parse_arguments
 
@@ -139,13 +139,29 @@ def parts_of(value: object) -> Parts:
         return [{"type": "text", "content": ""}]
     if isinstance(value, str):
         return [{"type": "text", "content": value}]
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value)
-    ):
+    if _are_parts(value):
         return [dict(part) for part in value]
     return [{"type": "text", "content": compact(value)}]
+
+
+def _are_parts(value: object) -> TypeGuard[Parts]:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value)
+    )
+
+
+def given_parts(value: object) -> Parts:
+    """The parts of what a user says: text, or a list of parts. Raises `InvalidEvent` for anything else."""
+    if isinstance(value, str) or _are_parts(value):
+        return parts_of(value)
+    raise InvalidEvent(
+        f"a user's message is text or a list of parts, not {value!r:.80}",
+        action="append",
+        subject="user_message",
+        hint="pass text, or parts as in docs/format.md",
+    )
 
 
 def _find(tools: object, name: str | None) -> Callable[..., Any] | None:

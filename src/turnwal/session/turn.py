@@ -14,7 +14,7 @@ from turnwal.core.recovery import close_turn
 from turnwal.core.types import FORMAT
 from turnwal.session.reason import TurnReason, reason_of
 from turnwal.session.step import Step
-from turnwal.session.tools import Parts, parts_of
+from turnwal.session.tools import Parts, given_parts
 
 if TYPE_CHECKING:
     from turnwal.session.call import Call
@@ -91,6 +91,9 @@ class Turn:
                 raise self._refusal("it has begun before", "a turn begins once; make another")
             if self._session.has_open_turn(self.run_name):
                 raise self._refusal("another turn of its run is open", "close that one first")
+            said = None if self._user is None else {"parts": given_parts(self._user)}
+            if said is not None:  # what is refused leaves no turn behind
+                self._session.check("user_message", said, run=self.run_name)
             scan = self._session.scan
             self.number = self._session.next_turn_number(self.run_name)
             data: dict[str, Any] = {"format": FORMAT, "turn": self.number, "dispatch": self._dispatch}
@@ -102,8 +105,8 @@ class Turn:
             data |= scan.boundary(sorted([*scan.open_seqs(), self._session.next_seq]))
             self._seq = self._session.next_seq
             self._session.note("turn_start", data, run=self.run_name)
-            if self._user is not None:
-                self._session.note("user_message", {"parts": parts_of(self._user)}, run=self.run_name)
+            if said is not None:
+                self._session.note("user_message", said, run=self.run_name)
 
     def step(self, *, dispatch: str | None = None) -> Step:
         """The next step. Entering it waits until the input is durable, before the model is asked (F14)."""
