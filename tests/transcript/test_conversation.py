@@ -99,3 +99,16 @@ def test_what_is_said_by_key_of_a_call_of_a_turn_that_has_ended_is_heard(later: 
     for row in later:
         extend(log, [row])
         assert render(log, "openai-chat", waiting="placeholder") == anew(log)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["a whole reply follows", "none follows"])
+def test_a_call_of_two_messages_that_broke_off_is_shown_by_the_first_once_it_is_answered(whole: bool) -> None:
+    log = log_of(told("go"), *[ask("a", complete=False)] * 2, *[ask("a")] * whole)
+    render(log, "openai-chat", waiting="placeholder")
+
+    extend(log, [result("a"), told("on")])
+
+    found = render(log, "openai-chat")
+    assert found == anew(log)
+    assert [call["id"] for message in found.messages for call in message.get("tool_calls", ())] == ["a"]
+    assert [message["role"] for message in found.messages[:3]] == ["user", "assistant", "tool"]

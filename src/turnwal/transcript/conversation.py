@@ -69,7 +69,7 @@ class Conversation:
         self._open: dict[int, str] = {}
         """By key: the words that stand for the result of a shown call that may still get one."""
         self._unsent: dict[int, int] = {}
-        """By key of a call of an incomplete message that was not handed over yet: the index of the message."""
+        """By key of a call of incomplete messages that was not handed over yet: the index of the first of them."""
         self._stale = 0
         self.models: dict[str, str] = {}
         """By provider: the model that wrote the newest message of it."""
@@ -207,7 +207,7 @@ class Conversation:
                 continue
             part = parts[part_index]
             if not complete and not self._was_handed_over(key):
-                self._unsent[key] = index
+                self._unsent.setdefault(key, index)  # the first of them shows the call once it is handed over
                 continue
             self._placed[key] = index
             found, why = self._answer(key, event.seq)
