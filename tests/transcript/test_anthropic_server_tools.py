@@ -267,3 +267,10 @@ def test_thinking_that_goes_on_with_code_of_before_stays_in_its_message() -> Non
 def test_thinking_on_both_sides_of_a_search_stays_in_one_message() -> None:
     found = rendered(told("go"), replied(text("a"), THINKING, SEARCH, THINKING, text("b")), told("on"))
     assert found.messages[1] == model(text("a"), THINKING, THINKING, text("b"))
+
+
+def test_a_file_that_code_of_the_model_left_in_its_container_goes_back_and_is_not_refused() -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    found = rendered(told("go"), replied(text("Here"), upload), told("thanks"))
+    assert found.messages[1] == model(text("Here"), upload)
+    assert check(TARGET, found.messages) == []
