@@ -24,8 +24,10 @@ from tests.transcript.test_anthropic import (
     user,
 )
 from turnwal.transcript.check import check
+from turnwal.transcript.kept import merged
 from turnwal.transcript.parsing import Log
 from turnwal.transcript.render import render
+from turnwal.transcript.target import Target
 from turnwal.transcript.words import BRIDGE
 
 CODE: Block = {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution", "input": {"code": "query()"}}
@@ -274,3 +276,23 @@ def test_a_file_that_code_of_the_model_left_in_its_container_goes_back_and_is_no
     found = rendered(told("go"), replied(text("Here"), upload), told("thanks"))
     assert found.messages[1] == model(text("Here"), upload)
     assert check(TARGET, found.messages) == []
+
+
+def test_what_was_merged_is_not_merged_again_where_every_block_has_its_other_half(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = log_of(told("go"), replied(SEARCH, FOUND, text("a")), told("and?"))
+    before = render(log, TARGET).messages
+    again: list[Any] = []
+
+    def counted(pieces: list[list[Wire]], target: Target) -> list[Wire]:
+        again.append(pieces)
+        return merged(pieces, target)
+
+    monkeypatch.setattr("turnwal.transcript.anthropic.render.merged", counted)
+    assert render(log, TARGET).messages == before
+    assert again == []
+    log.append(*replied(SEARCH, text("b"))[:2])
+    log.append(*told("on")[:2])
+    assert render(log, TARGET).messages[-2] == model(text("b"))
+    assert len(again) == 1

@@ -52,11 +52,15 @@ def is_of_a_pair(block: Mapping[str, Any]) -> bool:
     return is_server_call(block) or "tool_use_id" in block or _code_of(block) is not None
 
 
-def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
-    """The messages without the blocks of server tools that have no other half; a message may become two of them."""
+def paired(messages: list[Wire], notes: Notes) -> list[Wire]:
+    """The messages without the blocks of server tools that have no other half; a message may become two of them.
+
+    Where each has its other half, what comes back is the list itself.
+    """
     whole = _whole(messages)
     latest: dict[str, _Place] = {}
     found: list[Wire] = []
+    same = True
     for index, message in enumerate(messages):
         if message["role"] != "assistant":
             found.append(message)
@@ -79,7 +83,8 @@ def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
             continue
         notes.add("part_left_out", "a block of a server tool has no other half in its place")
         found += [{**message, "content": content} for content in _apart(kept, notes)]
-    return found
+        same = False
+    return messages if same else found
 
 
 def _whole(messages: Sequence[Wire]) -> set[_Place]:
