@@ -24,8 +24,10 @@ from tests.transcript.test_anthropic import (
     user,
 )
 from turnwal.transcript.check import check
+from turnwal.transcript.kept import merged
 from turnwal.transcript.parsing import Log
 from turnwal.transcript.render import render
+from turnwal.transcript.target import Target
 from turnwal.transcript.words import BRIDGE
 
 CODE: Block = {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution", "input": {"code": "query()"}}
@@ -104,6 +106,54 @@ def test_a_call_of_code_that_a_summary_hides_is_the_models_own() -> None:
     assert render(log, TARGET).messages[1:] == [model(call("c2")), user(answer("c2"))]
 
 
+BOTH, THEN = model(text("I do both."), SEARCH, call("c1")), model(FOUND, text("done"))
+ANSWERED = [USER, BOTH, user(answer("c1"))]
+SEARCHED = [*ANSWERED, THEN]
+
+MIXED: list[list[Wire]] = [
+    ANSWERED,
+    SEARCHED,
+    [*SEARCHED, user(text("and?"))],
+    [USER, model(THINKING, SEARCH, call("c1")), user(answer("c1")), model(FOUND, call("c2")), user(answer("c2"))],
+    [USER, model(SEARCH, call("c1") | {"caller": {"type": "direct"}}), user(answer("c1")), THEN],
+    [USER, model(call("c1"), SEARCH, call("c2")), user(answer("c1"), answer("c2")), THEN],
+]
+
+
+@pytest.mark.parametrize("messages", MIXED, ids=range(len(MIXED)))
+def test_a_server_tool_beside_one_of_ours_waits_for_its_result_and_goes_back_as_it_came(messages: list[Wire]) -> None:
+    assert check(TARGET, messages) == []
+    made = render(Log.seed(TARGET, messages), TARGET)
+    assert [message["content"] for message in made.messages[1:]] == [message["content"] for message in messages[1:]]
+    assert made.findings == ()
+
+
+def test_a_server_tool_beside_one_of_ours_waits_in_a_session_too() -> None:
+    rows = [told("go"), replied(*BOTH["content"]), result("c1", "1.2")]
+    assert rendered(*rows).messages[1:] == ANSWERED[1:]
+    found = rendered(*rows, replied(*THEN["content"]), told("and?"))
+    assert found.messages[1:] == [*SEARCHED[1:], {"role": "user", "content": "and?"}]
+    assert codes(found) == []
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [told("stop")],
+        [replied(text("so")), told("on")],
+        # what was found comes one message too late
+        [replied(call("c2")), result("c2", "3.0"), replied(FOUND, text("so")), told("on")],
+    ],
+    ids=["words beside the result", "nothing found", "found too late"],
+)
+def test_a_server_tool_beside_one_of_ours_that_finds_nothing_next_is_not_sent(rows: list[Row]) -> None:
+    found = rendered(told("go"), replied(*BOTH["content"]), result("c1", "1.2"), *rows)
+    assert found.messages[1] == model(text("I do both."), call("c1"))
+    assert str(found.messages).count(SEARCH["id"]) == 0
+    assert "part_left_out" in codes(found)
+    assert check(TARGET, found.messages) == []
+
+
 BROKEN: list[tuple[str, str, list[Any]]] = [
     ("unanswered_call", "messages[1].content[1]", [*WAITS[:2], user(answer("c1"), text("stop"))]),
     ("unanswered_call", "messages[1].content[1]", [*WAITS, model(text("so"))]),
@@ -111,6 +161,12 @@ BROKEN: list[tuple[str, str, list[Any]]] = [
     ("orphan_result", "messages[5].content[0]", [*WAITS, model(call("c2")), user(answer("c2")), ENDS]),
     ("orphan_result", "messages[3].content[0]", [USER, ASKS, user(answer("c1"), text("stop")), ENDS]),
     ("orphan_result", "messages[3].content[0]", [USER, model(by_code("c1")), user(answer("c1")), ENDS]),
+    ("unanswered_call", "messages[1].content[1]", [*ANSWERED[:2], user(answer("c1"), text("stop")), THEN]),
+    ("orphan_result", "messages[3].content[0]", [*ANSWERED[:2], user(answer("c1"), text("stop")), THEN]),
+    ("unanswered_call", "messages[1].content[1]", [*ANSWERED, model(text("so"))]),
+    ("unanswered_call", "messages[1].content[1]", [*ANSWERED, model(call("c2")), user(answer("c2")), THEN]),
+    ("orphan_result", "messages[5].content[0]", [*ANSWERED, model(call("c2")), user(answer("c2")), THEN]),
+    ("unanswered_call", "messages[1].content[0]", [USER, model(SEARCH, by_code("c1")), user(answer("c1")), THEN]),
     ("orphan_result", "messages[1].content[0]", [USER, ENDS]),
     ("orphan_result", "messages[0].content[0]", [ENDS]),
     ("unanswered_call", "messages[1].content[0]", [USER, model(CODE, by_code("c1", "x")), user(answer("c1")), ENDS]),
@@ -213,3 +269,30 @@ def test_thinking_that_goes_on_with_code_of_before_stays_in_its_message() -> Non
 def test_thinking_on_both_sides_of_a_search_stays_in_one_message() -> None:
     found = rendered(told("go"), replied(text("a"), THINKING, SEARCH, THINKING, text("b")), told("on"))
     assert found.messages[1] == model(text("a"), THINKING, THINKING, text("b"))
+
+
+def test_a_file_that_code_of_the_model_left_in_its_container_goes_back_and_is_not_refused() -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    found = rendered(told("go"), replied(text("Here"), upload), told("thanks"))
+    assert found.messages[1] == model(text("Here"), upload)
+    assert check(TARGET, found.messages) == []
+
+
+def test_what_was_merged_is_not_merged_again_where_every_block_has_its_other_half(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = log_of(told("go"), replied(SEARCH, FOUND, text("a")), told("and?"))
+    before = render(log, TARGET).messages
+    again: list[Any] = []
+
+    def counted(pieces: list[list[Wire]], target: Target) -> list[Wire]:
+        again.append(pieces)
+        return merged(pieces, target)
+
+    monkeypatch.setattr("turnwal.transcript.anthropic.render.merged", counted)
+    assert render(log, TARGET).messages == before
+    assert again == []
+    log.append(*replied(SEARCH, text("b"))[:2])
+    log.append(*told("on")[:2])
+    assert render(log, TARGET).messages[-2] == model(text("b"))
+    assert len(again) == 1

@@ -41,6 +41,39 @@ def test_a_late_outcome_that_a_summary_hides_stands_in_place_of_no_result(
     assert "it happened" in before.messages[2]["content"] or outcomes == "note"
 
 
+def test_an_attempt_that_nobody_knows_the_end_of_is_told_behind_an_outcome_that_stands_in_place() -> None:
+    log = log_of(told("pay"), ask("a"), result("a", "1.0", text="timed out", is_error=True), told("and?"))
+    extend(log, [learnt("did_not_happen"), told("again")])
+    render(log, "openai-chat", outcomes="replace")
+    lost = note("tool_outcome", "a", "1.0", outcome="unknown", attempt=2, metadata={"synthetic": True}, parts=[])
+    extend(log, [lost, told("so?")])
+
+    found = render(log, "openai-chat", outcomes="replace")
+
+    assert found == anew(log, "replace")
+    assert "it did not happen" in found.messages[2]["content"]
+    assert "it is still unknown" in str(found.messages[3:])
+    assert "it did not happen" not in str(found.messages[3:])
+    extend(log, [learnt("happened")])
+    found = render(log, "openai-chat", outcomes="replace")
+    assert found == anew(log, "replace")
+    assert "it happened" in found.messages[2]["content"]
+    assert "it is still unknown" not in str(found.messages)
+
+
+def test_an_outcome_is_told_again_where_the_later_one_that_stood_for_it_is_hidden() -> None:
+    log = log_of(told("pay"), ask("a"), learnt("happened"), result("a", "1.0", text="timed out", is_error=True))
+    extend(log, [told("and?"), learnt("did_not_happen"), told("so?")])
+    assert "it happened" not in str(render(log, "openai-chat", outcomes="replace").messages)
+
+    extend(log, [told("summary", replace=[5, 5])])
+
+    found = render(log, "openai-chat", outcomes="replace")
+    assert found == anew(log, "replace")
+    assert "timed out" in found.messages[2]["content"]
+    assert "it happened" in str(found.messages[3:])
+
+
 CLOSED: list[Row] = [
     ("turn_start", {}),
     told("go"),
@@ -66,3 +99,16 @@ def test_what_is_said_by_key_of_a_call_of_a_turn_that_has_ended_is_heard(later: 
     for row in later:
         extend(log, [row])
         assert render(log, "openai-chat", waiting="placeholder") == anew(log)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["a whole reply follows", "none follows"])
+def test_a_call_of_two_messages_that_broke_off_is_shown_by_the_first_once_it_is_answered(whole: bool) -> None:
+    log = log_of(told("go"), *[ask("a", complete=False)] * 2, *[ask("a")] * whole)
+    render(log, "openai-chat", waiting="placeholder")
+
+    extend(log, [result("a"), told("on")])
+
+    found = render(log, "openai-chat")
+    assert found == anew(log)
+    assert [call["id"] for message in found.messages for call in message.get("tool_calls", ())] == ["a"]
+    assert [message["role"] for message in found.messages[:3]] == ["user", "assistant", "tool"]

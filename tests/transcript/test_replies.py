@@ -167,6 +167,37 @@ def test_what_no_event_holds_beside_a_message_does_not_cost_the_message(
     assert found == held
 
 
+STREAMED = [
+    {"type": "message_start", "message": anthropic(content=[], usage=[])},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "ok"}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": "n/a"},
+    {"type": "message_stop"},
+]
+ODD: list[tuple[str, Any, dict[str, Any]]] = [
+    ("openai-chat", completion() | {"usage": []}, {"usage": []}),
+    ("openai-chat", completion() | {"model": 7, "id": 8}, {"model": 7, "response_id": 8}),
+    ("mistral", completion(finish_reason=1), {"stop": 1}),
+    ("anthropic", anthropic(usage="n/a"), {"usage": "n/a"}),
+    ("anthropic", STREAMED, {"usage": "n/a"}),
+    ("openai-responses", response(usage=[NAN], id=7), {"usage": ["NaN"], "response_id": 7}),
+    ("gemini", {"candidates": [candidate()], "usageMetadata": 0}, {"usage": 0}),
+    ("bedrock", bedrock(trace=[], metrics=5, ResponseMetadata="none"), {"trace": [], "metrics": 5}),
+    ("bedrock", bedrock(trace={"promptRouter": "x"}, usage=[]), {"trace": {"promptRouter": "x"}, "usage": []}),
+]
+
+
+@pytest.mark.parametrize(("target", "reply", "rest"), ODD, ids=[f"{at}-{each[0]}" for at, each in enumerate(ODD)])
+def test_what_a_gateway_says_in_a_form_of_its_own_beside_a_message_does_not_cost_the_message(
+    target: str, reply: Any, rest: dict[str, Any]
+) -> None:
+    log = log_of(USER, ("assistant_message", parse(target, reply)), USER)
+    found = log.events[1].data
+    assert found["parts"][0]["content"] == "ok"
+    assert found["native"]["reply"] == rest
+    assert not set(rest) & set(found)
+    assert check(target, render(log, target).messages) == []
+
+
 def test_what_an_event_can_just_hold_beside_a_message_is_kept_as_it_is() -> None:
     reply = bedrock(trace=deep(197), usage=deep(199), big=10**4_000 - 1, small=1.5, yes=True)
     found = log_of(USER, ("assistant_message", parse("bedrock", reply))).events[1].data

@@ -21,7 +21,7 @@ from turnwal.core.pairs import Pairs
 from turnwal.core.recovery import answer
 from turnwal.core.rules import UNKNOWN, Verdict, text_for_model
 from turnwal.core.types import SURFACE
-from turnwal.transcript.late import Late, outcome_parts
+from turnwal.transcript.late import Late, is_failure, outcome_parts
 from turnwal.transcript.message import Answer, Asked, Kind, Message
 from turnwal.transcript.partial import Partial
 
@@ -69,7 +69,7 @@ class Conversation:
         self._open: dict[int, str] = {}
         """By key: the words that stand for the result of a shown call that may still get one."""
         self._unsent: dict[int, int] = {}
-        """By key of a call of an incomplete message that was not handed over yet: the index of the message."""
+        """By key of a call of incomplete messages that was not handed over yet: the index of the first of them."""
         self._stale = 0
         self.models: dict[str, str] = {}
         """By provider: the model that wrote the newest message of it."""
@@ -183,8 +183,8 @@ class Conversation:
         if kind is None:
             self._note_result(index, event)
             return None
-        if kind == "note" and _key(event) in self._late and _key(event) in self._placed:
-            return None  # it is the call's answer
+        if kind == "note" and (key := _key(event)) in self._placed and event.seq <= self._in_place(key):
+            return None  # the call's answer says it, or what was learnt behind it
         parts = outcome_parts(event) if kind == "note" else _parts(event)
         if kind != "assistant":
             return Message(kind, event, parts)
@@ -207,7 +207,7 @@ class Conversation:
                 continue
             part = parts[part_index]
             if not complete and not self._was_handed_over(key):
-                self._unsent[key] = index
+                self._unsent.setdefault(key, index)  # the first of them shows the call once it is handed over
                 continue
             self._placed[key] = index
             found, why = self._answer(key, event.seq)
@@ -244,19 +244,23 @@ class Conversation:
     def _answer(self, key: int, seq: int) -> tuple[Answer, Finding | None]:
         result = self._visible(self._results.get(key))
         if result is not None:
-            late = self._visible(self._late.newest(key, self._index))
+            late = self._visible(self._in_place(key))
             if late is None:
                 native = result.data.get("native")
                 native = native if isinstance(native, dict) else None
-                return Answer(result.seq, _parts(result), _is_error(result), native), None
+                return Answer(result.seq, _parts(result), result.data.get("is_error") is True, native), None
             said = f"the outcome at seq {late.seq} stands in place of the result"
             found = Finding("outcome_in_place", (result.seq, late.seq), said)
-            return Answer(late.seq, outcome_parts(late), _is_error(late)), found
+            return Answer(late.seq, outcome_parts(late), is_failure(late)), found
         words, waits = self._stand_in(key)
         self._open[key] = words
         code = "waiting_call" if waits else "unanswered_call"
         said = f"call {keys.text(key)} has no result; it is answered in the transcript alone"
         return Answer(None, [{"type": "text", "content": words}], is_error=not waits), Finding(code, (seq,), said)
+
+    def _in_place(self, key: int) -> int:
+        """The seq of the outcome that stands in place of a visible result, -1 where none does."""
+        return self._late.newest(key, self._index) if self._results.get(key) in self._index else -1
 
     def _visible(self, seq: int | None) -> Event | None:
         """The event of a seq, where the surface shows it."""
@@ -287,12 +291,6 @@ class Conversation:
 def _parts(event: Event) -> list[Mapping[str, Any]]:
     parts = event.data.get("parts")
     return parts if isinstance(parts, list) else []
-
-
-def _is_error(event: Event) -> bool:
-    if event.type == "tool_outcome":
-        return event.data.get("outcome") != "happened"
-    return event.data.get("is_error") is True
 
 
 def _key(event: Event) -> int:

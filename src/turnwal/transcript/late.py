@@ -24,18 +24,14 @@ class Late:
         self._keys: dict[int, int] = {}
         """The other way round."""
 
-    def __contains__(self, key: int) -> bool:
-        """Whether anything was learnt later about a call."""
-        return key in self._seqs
-
     def add(self, key: int, seq: int) -> None:
         """Take in that the event of a seq says how a call ended."""
         self._seqs.setdefault(key, []).append(seq)
         self._keys[seq] = key
 
-    def newest(self, key: int, visible: Container[int]) -> int | None:
-        """The seq of the newest outcome of a call that is visible, or None."""
-        return next((seq for seq in reversed(self._seqs.get(key, ())) if seq in visible), None)
+    def newest(self, key: int, visible: Container[int]) -> int:
+        """The seq of the newest outcome of a call that is visible, or -1."""
+        return next((seq for seq in reversed(self._seqs.get(key, ())) if seq in visible), -1)
 
     def told_by(self, seq: int) -> int | None:
         """The key of the call whose outcome the event of a seq says, or None."""
@@ -52,3 +48,8 @@ def outcome_parts(event: Event) -> list[Mapping[str, Any]]:
         {"type": "text", "content": f"Learnt later about {about}: {said}."},
         *(parts if isinstance(parts, list) else ()),
     ]
+
+
+def is_failure(event: Event) -> bool:
+    """Whether a result that an outcome stands for is an error: it did not happen, or nobody knows."""
+    return event.data.get("outcome") != "happened"

@@ -17,6 +17,8 @@ from turnwal.core.limits import INTEGER_DIGITS_MAX, NESTING_MAX
 from turnwal.core.line import compact
 
 _NOT_KEPT: Final = "(not kept: no text holds it)"
+_FORMS: Final[Mapping[str, type]] = {"model": str, "response_id": str, "stop": str, "usage": dict}
+"""What an event holds of a reply beside its parts, and as what."""
 _INTEGER_END: Final[int] = 10**INTEGER_DIGITS_MAX
 """The first integer that no event holds."""
 
@@ -62,8 +64,11 @@ def opened(value: Any, depth: int = 6) -> Any:
 def with_rest(data: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a message, with what else its reply says in `native.reply`, which is never sent.
 
-    In that, and in its usage, what no event holds (NaN, a depth of hundreds) is the text of its JSON.
+    What a message says as text or as an object, and a gateway as anything else, is of that rest. In it, and in the
+    usage, what no event holds (NaN, a depth of hundreds) is the text of its JSON.
     """
+    odd = {name: data.pop(name) for name, form in _FORMS.items() if name in data and not isinstance(data[name], form)}
+    rest = {**odd, **rest}
     if "usage" in data:
         data["usage"] = _holdable(data["usage"], 1)
     if rest:

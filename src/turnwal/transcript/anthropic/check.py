@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS: Final = {
     "user": frozenset({"text", "image", "document", "tool_result", "search_result", "container_upload"}),
     "assistant": frozenset({"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
-    | {"compaction", "fallback", "mcp_tool_listing"},
+    | {"compaction", "fallback", "mcp_tool_listing", "container_upload"},
     "system": frozenset({"text"}),
 }
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})

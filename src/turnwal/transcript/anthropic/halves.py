@@ -2,8 +2,9 @@
 
 What a server tool found stands behind its call in the same message ("Web search tool"), or, where the call is code that
 asks for tools of ours, in a later message of the model, with nothing but calls of that code and their results between
-("Programmatic tool calling"). At the end of the list a call waits for it: a pause, or results that the code goes on
-with.
+("Programmatic tool calling"). A call beside one of a tool of ours waits for the results of that: what it found stands
+in the next message of the model ("Server tools": mixed turns). At the end of the list a call waits for it: a pause, or
+results that the model goes on with.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ def _is_answered(messages: Sequence[Any], index: int, id: str | None) -> bool:
         if own and at == len(messages):
             return True
         given = group_from(messages, at)
-        if not (_calls_for(blocks, id) and _are_results(given)):
+        if not (_calls_for(blocks, id) or (own and _calls_ours(blocks))) or not _are_results(given):
             return False
         at, own = at + len(given), False
     return True
@@ -55,27 +56,34 @@ def _is_answered(messages: Sequence[Any], index: int, id: str | None) -> bool:
 
 def _is_asked_for(messages: Sequence[Any], index: int, id: str | None) -> bool:
     """Whether the call stands before the message with what was found."""
-    own, blocks = True, list[_Block]()
+    back, blocks = 0, list[_Block]()
     while True:
         while index and role_of(messages[index - 1]) == "assistant":
             index -= 1
             blocks += blocks_of(messages[index])
-        if not own and not _calls_for(blocks, id):
-            return False
+        goes_on = back == 0 or _calls_for(blocks, id)
         if any(kind_of(block) in SERVER_CALLS and text_in(block, "id") == id for block in blocks):
-            return True
+            return goes_on or (back == 1 and _calls_ours(blocks))
+        if not goes_on:
+            return False
         end = index
         while index and role_of(messages[index - 1]) == "user":
             index -= 1
         if not _are_results(messages[index:end]):
             return False
-        own, blocks = False, []
+        back, blocks = back + 1, []
 
 
 def _calls_for(blocks: Sequence[_Block], id: str | None) -> bool:
     """Whether the code of a server call asks for a tool."""
     callers = [block.get("caller") for block in blocks if is_kind(block, "tool_use")]
     return any(isinstance(caller, dict) and text_in(caller, "tool_id") == id for caller in callers)
+
+
+def _calls_ours(blocks: Sequence[_Block]) -> bool:
+    """Whether the model itself, and no code of its own, asks for a tool of ours."""
+    callers = [block.get("caller") for block in blocks if is_kind(block, "tool_use")]
+    return not all(isinstance(caller, dict) and text_in(caller, "tool_id") is not None for caller in callers)
 
 
 def _are_results(given: Sequence[Any]) -> bool:

@@ -6,10 +6,14 @@ Rules, with their sources:
 - code that the model wrote may call tools of ours: its call waits while they are answered, and what it gave stands in a
   later message of the model; until then the user says nothing but results ("Programmatic tool calling": "your response
   message must contain only `tool_result` blocks"). A call whose code is not sent is the model's own;
+- where one reply asks for a server tool and for one of ours, the server's waits as well: the user gives the results of
+  ours alone, and the next message of the model holds what the server's found ("Server tools": mixed turns;
+  anthropics/anthropic-sdk-typescript#1090, vercel/ai#11405). Where it does not, the call is not sent;
 - where what was left out stood between words and thinking, the words are a message of their own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from turnwal.transcript.target import Notes, Wire
@@ -48,11 +52,15 @@ def is_of_a_pair(block: Mapping[str, Any]) -> bool:
     return is_server_call(block) or "tool_use_id" in block or _code_of(block) is not None
 
 
-def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
-    """The messages without the blocks of server tools that have no other half; a message may become two of them."""
+def paired(messages: list[Wire], notes: Notes) -> list[Wire]:
+    """The messages without the blocks of server tools that have no other half; a message may become two of them.
+
+    Where each has its other half, what comes back is the list itself.
+    """
     whole = _whole(messages)
     latest: dict[str, _Place] = {}
     found: list[Wire] = []
+    same = True
     for index, message in enumerate(messages):
         if message["role"] != "assistant":
             found.append(message)
@@ -75,7 +83,8 @@ def paired(messages: Sequence[Wire], notes: Notes) -> list[Wire]:
             continue
         notes.add("part_left_out", "a block of a server tool has no other half in its place")
         found += [{**message, "content": content} for content in _apart(kept, notes)]
-    return found
+        same = False
+    return messages if same else found
 
 
 def _whole(messages: Sequence[Wire]) -> set[_Place]:
@@ -95,9 +104,22 @@ def _whole(messages: Sequence[Wire]) -> set[_Place]:
                 waiting[str(block.get("id"))] = (index, at)
             elif "tool_use_id" in block and asked in waiting:
                 whole |= {waiting.pop(asked), (index, at)}
-        codes = {_code_of(block) for block in blocks}
-        waiting = {id: place for id, place in waiting.items() if id in codes or place[0] == last}
+        going_on = {_code_of(block) for block in blocks} | _beside_ours(blocks)
+        waiting = {id: place for id, place in waiting.items() if id in going_on or place[0] == last}
     return whole.union(waiting.values())
+
+
+def _beside_ours(blocks: Iterable[Wire]) -> set[str]:
+    """The ids of the server calls that the model asks for together with a tool of ours.
+
+    Thinking between them tells that they are of two replies: the first broke off, or paused and was not gone on with.
+    """
+    found: set[str] = set()
+    for _, together in groupby(blocks, is_thought):
+        asked = list(together)
+        if any(kind_of(block) == "tool_use" and _code_of(block) is None for block in asked):
+            found.update(str(block.get("id")) for block in asked if is_server_call(block))
+    return found
 
 
 def _apart(blocks: Sequence[Wire | None], notes: Notes) -> Iterator[list[Wire]]:

@@ -47,13 +47,22 @@ def assembled(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 _extend(blocks.setdefault(chunk["index"], {"type": "text", "text": ""}), chunk["delta"])
             case "message_delta":
                 reply |= rest_of(chunk, _OF_EVENT) | without_nulls(chunk.get("delta", {}))
-                reply["usage"] = {**reply.get("usage", {}), **without_nulls(chunk.get("usage") or {})}
+                _count(reply, chunk.get("usage"))
             case "message_stop":
                 reply["complete"] = True
             case _:
                 pass
     reply["content"] = [block for _, block in sorted(blocks.items())]
     return reply
+
+
+def _count(reply: dict[str, Any], usage: Any) -> None:
+    """Take in what a stream says of its usage; what is no object stands as it came where nothing else does."""
+    before = reply.get("usage")
+    if isinstance(usage, dict):
+        reply["usage"] = {**(before if isinstance(before, dict) else {}), **without_nulls(usage)}
+    elif usage is not None and not before:
+        reply["usage"] = usage
 
 
 def _extend(block: dict[str, Any], delta: Block) -> None:

@@ -64,8 +64,8 @@ class Anthropic(Target):
 
     def finish(self, messages: list[Wire], notes: Notes) -> list[Wire]:
         """The list begins with the user, and holds the blocks of server tools in pairs alone."""
-        if self._served:
-            messages = merged([paired(messages, notes)], self)
+        if self._served and (left := paired(messages, notes)) is not messages:
+            messages = merged([left], self)
         if self._apart:
             messages = bridged(messages, {"role": "user", "content": BRIDGE}, notes)
         if messages and messages[0]["role"] != "user":

@@ -33,10 +33,9 @@ def reply_data(reply: Block) -> dict[str, Any]:
     """The data of an `assistant_message` for a response of Converse."""
     message = (reply["output"] or {}).get("message") or {}
     data: dict[str, Any] = {"parts": [part_of(block) for block in message.get("content") or ()], "provider": _NAME}
-    trace = reply.get("trace") or {}
     said = {
-        "model": (trace.get("promptRouter") or {}).get("invokedModelId"),
-        "response_id": (reply.get("ResponseMetadata") or {}).get("RequestId"),
+        "model": _within(reply, "trace", "promptRouter", "invokedModelId"),
+        "response_id": _within(reply, "ResponseMetadata", "RequestId"),
         "stop": reply.get("stopReason"),
         "usage": reply.get("usage"),
     }
@@ -44,6 +43,13 @@ def reply_data(reply: Block) -> dict[str, Any]:
     if reply.get("complete") is False:
         data["complete"] = False
     return with_rest(data, rest_of(reply, _TOLD))
+
+
+def _within(value: Any, *names: str) -> Any:
+    """What stands at a path of names; None where it leads through anything but objects."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def assembled(chunks: Iterable[Block]) -> dict[str, Any]:
