@@ -134,3 +134,29 @@ def test_whoever_waits_hears_of_a_claim_that_is_dropped() -> None:
         assert not store.claim("s", wait=30).released
     finally:
         timer.join()
+
+
+def test_a_claim_that_is_interrupted_when_it_is_made_is_free_though_the_exception_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+
+    class Interrupting:
+        """A lock that an interrupt comes behind."""
+
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+            if store.probe("s").owner is not None:
+                raise KeyboardInterrupt
+
+    lock = store._memory.lock
+    with monkeypatch.context() as patched:
+        patched.setattr(store._memory, "lock", Interrupting())
+        with pytest.raises(KeyboardInterrupt) as kept:
+            store.claim("s")
+    assert kept.value.__traceback__ is not None
+    assert store.probe("s").owner is None
+    store.claim("s").release()

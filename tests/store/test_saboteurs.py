@@ -43,8 +43,8 @@ class Saboteur(MemoryStore):
         epoch, who, _ = shelf.ownership
         claim = self.claim_type(self._memory, session, epoch)
         shelf.ownership = (epoch, who, weakref.ref(claim))
-        self._claims.discard(sound)
-        self._claims.add(claim)
+        self._claims[-1] = weakref.ref(claim)
+        sound.release()
         return claim
 
 
@@ -280,6 +280,11 @@ class PutReencoded(Saboteur):
         return head
 
 
+class ClosesNothing(Saboteur):
+    def close(self) -> None:
+        """Leave every claim as it is."""
+
+
 class FirstPieceOnly(Saboteur):
     """Stores what it can hold, and says that it stored all."""
 
@@ -298,6 +303,7 @@ SABOTEURS: list[tuple[type[MemoryStore] | type[SabotagedClaim], str]] = [
     (SilentOverwrite, "a_line_that_exists_is_never_replaced"),
     (DroppedOnReopen, "acknowledged_lines_are_there_after_reopening"),
     (HalfABatch, "a_batch_is_all_or_nothing"),
+    (ClosesNothing, "closing_a_store_releases_its_claims"),
     (StaleOwnerLetIn, "a_stale_owner_is_refused"),
     (Reencoded, "lines_come_back_byte_for_byte"),
     (SecondOwnerLetIn, "a_second_owner_is_refused"),

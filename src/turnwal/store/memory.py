@@ -24,6 +24,7 @@ from turnwal.store.frames import frames
 from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told
 from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.surely import surely
 
 _LOOK_S: Final = 0.05
 """How often whoever waits for a session looks whether its owner is still there."""
@@ -147,32 +148,43 @@ class MemoryStore:
     def __init__(self, beside: "MemoryStore | None" = None) -> None:
         """Begin with no session, or open a second door to the sessions of another memory store."""
         self._memory: _Memory = _Memory() if beside is None else beside._memory  # noqa: SLF001
-        self._claims: weakref.WeakSet[MemoryClaim] = weakref.WeakSet()
+        # no set of weak references: its callbacks would swallow an interrupt that comes while a claim dies
+        self._claims: list[weakref.ref[MemoryClaim]] = []
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> MemoryClaim:
         """Become the owner of a session; see `Store.claim`."""
         check_id(session)
         deadline = time.monotonic() + wait
-        with self._memory.lock:
-            if not create:
-                self._shelf(session, "claim")
-            shelf = self._memory.shelves.setdefault(session, _Shelf())
-            while (holder := shelf.owner) is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise SessionHeld(
-                        f"held by {holder}",
-                        holder=holder,
-                        action="claim",
-                        subject=session,
-                        hint="wait for it to end, or pass `wait`",
-                    )
-                # a claim that is dropped says nothing
-                self._memory.changed.wait(min(left, _LOOK_S))
-            claim = MemoryClaim(self._memory, session, shelf.epoch + 1)
-            self._claims.add(claim)
-            shelf.ownership = (shelf.epoch + 1, told(describe(owner)), weakref.ref(claim))
-            return claim
+        claim: MemoryClaim | None = None
+        try:
+            with self._memory.lock:
+                if not create:
+                    self._shelf(session, "claim")
+                shelf = self._memory.shelves.setdefault(session, _Shelf())
+                self._wait_for(shelf, session, deadline)
+                claim = MemoryClaim(self._memory, session, shelf.epoch + 1)
+                self._claims = [held for held in self._claims if (known := held()) is not None and not known.released]
+                self._claims.append(weakref.ref(claim))
+                shelf.ownership = (shelf.epoch + 1, told(describe(owner)), weakref.ref(claim))
+        except BaseException:
+            if claim is not None:  # an interrupt keeps it alive for as long as somebody has the exception
+                surely(claim.release)
+            raise
+        return claim
+
+    def _wait_for(self, shelf: _Shelf, session: str, deadline: float) -> None:
+        while (holder := shelf.owner) is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise SessionHeld(
+                    f"held by {holder}",
+                    holder=holder,
+                    action="claim",
+                    subject=session,
+                    hint="wait for it to end, or pass `wait`",
+                )
+            # a claim that is dropped says nothing
+            self._memory.changed.wait(min(left, _LOOK_S))
 
     def put(self, session: str, lines: Iterable[bytes]) -> Head:
         """Keep a whole history under a new id, all or nothing; see `Store.put`."""
@@ -227,8 +239,10 @@ class MemoryStore:
 
     def close(self) -> None:
         """Release the claims taken through this door; the sessions stay for others."""
-        for claim in list(self._claims):
-            claim.release()
+        for held in self._claims:
+            claim = held()
+            if claim is not None:
+                claim.release()
         self._claims.clear()
 
     def _shelf(self, session: str, action: str) -> _Shelf:

@@ -648,11 +648,11 @@ def _a_released_session_can_be_claimed(storage: Storage) -> None:
 def _closing_a_store_releases_its_claims(storage: Storage) -> None:
     """And a closed door holds nobody up."""
     store = storage.open()
-    store.claim("s")
+    held = store.claim("s")
     store.close()
     store.close()
     with _claimed(storage):
-        pass
+        _refused("an append through a closed door", OwnershipLost, lambda: held.append(_lines(_log()), EMPTY))
 
 
 @_check
