@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 
@@ -34,18 +34,23 @@ def left_in_wal(path: Path, statements: str) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """A block in which another process holds the database for itself alone."""
+def open_elsewhere(path: Path, statement: str) -> Iterator[None]:
+    """A block in which another process has the database open and has run a statement."""
     code = (
         "import sqlite3, sys\n"
         "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "c.execute('begin exclusive'); print('held', flush=True); sys.stdin.read()\n"
+        "c.execute(sys.argv[2]); print('held', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+        [sys.executable, "-c", code, str(path), statement], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
         yield
-        assert holder.stdin is not None
-        holder.stdin.close()
+        assert other.stdin is not None
+        other.stdin.close()
+
+
+def held(path: Path) -> AbstractContextManager[None]:
+    """A block in which another process holds the database for itself alone."""
+    return open_elsewhere(path, "begin exclusive")

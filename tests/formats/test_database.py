@@ -5,14 +5,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import apsw
 import pytest
 
-from tests.formats.databases import database, left_in_wal
+from tests.formats.databases import database, left_in_wal, open_elsewhere
 from tests.formats.fixtures import DATA, digests, only, sessions, taken
 from turnwal.formats.database import copied_to, reading
 from turnwal.formats.doctor import diagnose, examine
@@ -31,22 +30,9 @@ def killed_while_it_held(path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
 
 
-@contextmanager
-def at_work(path: Path) -> Iterator[None]:
+def at_work(path: Path) -> AbstractContextManager[None]:
     """A block in which another process has the database open and has written to it."""
-    code = (
-        "import sqlite3, sys\n"
-        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "c.execute('create table beside (a)'); print('held', flush=True); sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as one:
-        assert one.stdout is not None
-        assert one.stdout.readline() == b"held\n"
-        yield
-        assert one.stdin is not None
-        one.stdin.close()
+    return open_elsewhere(path, "create table beside (a)")
 
 
 def rows(path: Path) -> int:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
 
 _any = msgspec.json.Decoder().decode
 
@@ -57,6 +58,25 @@ def decoder(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
                 raise error from None
 
     return decoded
+
+
+def of_depths(shape: Any, checked: Callable[[Any], R]) -> tuple[Callable[[bytes], R], Callable[[bytes], R]]:
+    """How a record is read by the fields of a `shape` alone, where that can be told from the rest, and as a whole.
+
+    `checked` gives the record of a JSON value, or raises `msgspec.MsgspecError` for what is none.
+    """
+    by_shape = msgspec.json.Decoder(shape).decode
+
+    def decode(data: bytes) -> R:
+        return checked(value_of(data))
+
+    def quick(data: bytes) -> R:
+        try:
+            return checked(by_shape(data))
+        except (msgspec.MsgspecError, RecursionError):
+            return decode(data)
+
+    return quick, decode
 
 
 def encoded(value: Any) -> bytes:

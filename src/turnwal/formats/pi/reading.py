@@ -14,7 +14,7 @@ import msgspec
 
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
-from turnwal.formats.lenient import value_of
+from turnwal.formats.lenient import of_depths
 from turnwal.formats.lines import records
 from turnwal.formats.parts import call_part, text
 from turnwal.formats.stamps import milliseconds
@@ -87,22 +87,6 @@ class _Quick(TypedDict, total=False):
     turnwal: Any
 
 
-_quick = msgspec.json.Decoder(_Quick).decode
-
-
-def quick(data: bytes) -> dict[str, Any]:
-    """As much of an entry as says something of calls, where that can be told from the rest; see `decode`."""
-    try:
-        return _checked(_quick(data))
-    except (msgspec.MsgspecError, RecursionError):
-        return decode(data)
-
-
-def decode(data: bytes) -> dict[str, Any]:
-    """The header or entry that these bytes are. Raises `msgspec.MsgspecError` for an object that is none."""
-    return _checked(value_of(data))
-
-
 def _checked(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         kind = value.get("type")
@@ -112,6 +96,9 @@ def _checked(value: Any) -> dict[str, Any]:
         if isinstance(kind, str) and kind != "message" and isinstance(value.get("timestamp"), str):
             return value
     raise msgspec.ValidationError("it is no entry")
+
+
+quick, decode = of_depths(_Quick, _checked)
 
 
 def read(found: Found, depth: Depth) -> Iterator[Item]:

@@ -16,7 +16,7 @@ import msgspec
 from turnwal.core.errors import TurnwalError
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
-from turnwal.formats.lenient import encoded, value_of
+from turnwal.formats.lenient import encoded, of_depths
 from turnwal.formats.lines import records
 from turnwal.formats.parts import call_part, text
 from turnwal.formats.stamps import milliseconds
@@ -101,26 +101,13 @@ class _Quick(TypedDict, total=False):
     systemPayload: _Payload
 
 
-_quick = msgspec.json.Decoder(_Quick).decode
-
-
-def quick(data: bytes) -> dict[str, Any]:
-    """As much of a record as says something of calls, where that can be told from the rest; see `decode`."""
-    try:
-        return _checked(_quick(data))
-    except (msgspec.MsgspecError, RecursionError):
-        return decode(data)
-
-
-def decode(data: bytes) -> dict[str, Any]:
-    """The record that these bytes are. Raises `msgspec.MsgspecError` for an object that is none."""
-    return _checked(value_of(data))
-
-
 def _checked(value: Any) -> dict[str, Any]:
     if isinstance(value, dict) and isinstance(value.get("uuid"), str) and isinstance(value.get("type"), str):
         return value
     raise msgspec.ValidationError("it is no record")
+
+
+quick, decode = of_depths(_Quick, _checked)
 
 
 def read(found: Found, depth: Depth) -> Iterator[Item]:
