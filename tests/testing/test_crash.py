@@ -271,8 +271,10 @@ def test_a_point_or_a_store_that_does_not_exist_is_refused() -> None:
         crash_points(agents.good, store="memory:")
 
 
-def test_of_many_failures_some_are_shown() -> None:
-    report = caught(agents.runs_first)
-    many = CrashReport(failures=report.failures * 20)
+def test_a_rule_is_told_once_with_the_points_where_it_was_broken() -> None:
+    told = str(caught(agents.read_only_that_pays))
 
-    assert str(many).endswith(f"and {len(many.failures) - 20} more")
+    assert told.startswith("2 rules are broken; killed ")
+    assert told.count("read_only_changed, ") == told.count("effect_again, ") == 1
+    assert re.search(r"    also at   (write#\d:before, )?write#1:before, .*, and \d+ more$", told, re.MULTILINE)
+    assert "    also at   write#4:before\n" in told + "\n"

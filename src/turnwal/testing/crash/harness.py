@@ -75,6 +75,7 @@ def crash_points(  # noqa: PLR0913 - each is one documented choice, given by nam
     decides. `only` kills at one point; `again` says how a person does that. Raises `ValueError` for a point or a store
     that does not exist, and `RuntimeError` where the agent fails although nobody kills it.
     """
+    __tracebackhide__ = True  # pytest shows the report, which is all there is to see
     subject = Subject(agent, factory_of(store), session, prepare, effects, sent, target, timeout_s)
     deaths_of = _Deaths(subject, deaths, seed)
     points = deaths_of.count()
@@ -112,6 +113,7 @@ def run_plainly(
 
     Takes what `crash_points` takes. Raises `CrashFailures`, and whatever the agent raises.
     """
+    __tracebackhide__ = True
     del more
     with Subject(agent, factory_of(store), session, prepare, effects, sent, target, 0.0).run() as run:
         run.live(0, Points())

@@ -21,7 +21,8 @@ RULES: Final = {
 }
 """Every rule that can be broken, with what it means."""
 
-SHOWN_MAX: Final = 20
+NAMED_MAX: Final = 6
+"""How many more points are named where a rule was broken."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -69,10 +70,19 @@ class CrashReport(msgspec.Struct):
         seen = f"killed {self.deaths} times at {len(self.points)} points; calls that were lost: {lost}"
         if not self.failures:
             return f"everything held: {seen}"
-        shown = [str(failure) for failure in self.failures[:SHOWN_MAX]]
-        more = len(self.failures) - len(shown)
-        shown += [f"and {more} more"] if more else []
-        return "\n".join([f"{len(self.failures)} failures; {seen}", *shown])
+        rules = dict.fromkeys(failure.rule for failure in self.failures)
+        shown = [_of_one_rule([each for each in self.failures if each.rule == rule]) for rule in rules]
+        return "\n".join([f"{len(rules)} rules are broken; {seen}", *shown])
+
+
+def _of_one_rule(failures: list[Failure]) -> str:
+    """The first failure in full, and where else the rule was broken."""
+    first = failures[0]
+    points = [point for point in dict.fromkeys(failure.point for failure in failures) if point != first.point]
+    if not points:
+        return str(first)
+    more = f", and {len(points) - NAMED_MAX} more" if len(points) > NAMED_MAX else ""
+    return f"{first}\n    also at   {', '.join(points[:NAMED_MAX])}{more}"
 
 
 class CrashFailures(AssertionError):
