@@ -20,6 +20,8 @@ class Mark(msgspec.Struct, omit_defaults=True):
     `ack`: a write was acknowledged."""
     session: str
     call: str = ""
+    key: str = ""
+    """Of a body: the idempotency key of its call."""
     tool: str = ""
     arguments: str = ""
     read_only: bool = False

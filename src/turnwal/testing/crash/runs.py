@@ -71,7 +71,8 @@ class Run:
         self.subject = subject
         self.place = place
         self.world = root / "world"
-        self._marks = root / "marks"
+        self.marks = root / "marks"
+        """What the lives left outside the store."""
         self._answer = root / "answer"
         self._errors = root / "errors"
 
@@ -102,7 +103,7 @@ class Run:
         """Hand the agent its sessions, in this process, and wait for its end."""
         subject = self.subject
         given: list[object] = [self.world] if _takes_a_world(subject.agent) else []
-        marks = Marks(self._marks)
+        marks = Marks(self.marks)
         watched = WatchedSessions(self.place.open(), life, points, marks, lambda: list(subject.effects(self.world)))
         with closing(marks), watched as sessions:
             if subject.session is None:
@@ -144,7 +145,7 @@ class Run:
     def traces(self) -> Traces:
         """What is left."""
         with closing(self.place.open()) as store:
-            return traces_of(store, self._marks, lambda: self.subject.effects(self.world))
+            return traces_of(store, self.marks, lambda: self.subject.effects(self.world))
 
     def _in_child(self, work: Callable[[], T], kind: type[T]) -> T:
         def write() -> None:

@@ -126,6 +126,7 @@ class _Body:
             what,
             self._call.session_id,
             call=self._call.call_key,
+            key=self._call.key,
             tool=self._call.name or "",
             arguments=self._call.arguments or "{}",
             read_only=hints.read_only,
