@@ -241,6 +241,18 @@ def glosses_over(sessions: Sessions, world: Path) -> None:
     sending(sessions, world, edit)
 
 
+def leaves_its_turn_open(sessions: Sessions) -> None:
+    session = sessions.session(SESSION).open()
+    session.open_turn(user="go")
+    session.flush()
+
+
+def never_says_what_for(sessions: Sessions) -> None:
+    """Has nothing to show a model: no user said anything, and neither did the model."""
+    with sessions.session(SESSION) as session, session.turn() as turn, turn.step() as step:
+        step.assistant({"parts": [], "stop": "end"})
+
+
 def gives_up(sessions: Sessions, world: Path) -> None:
     """Raises where it finds anything to recover."""
     with sessions.session(SESSION, recover="refuse") as session:

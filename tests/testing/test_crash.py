@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.store.server import shared_server
+from tests.crash.planted import EagerStore
 from tests.testing import agents
 from turnwal.store.file import FileStore
-from turnwal.testing.agent import DONE, SESSION, World, go_on, last_words, settle_unknown
 from turnwal.testing.conformance import Storage
-from turnwal.testing.crash import CrashFailures, CrashReport, Effect, crash_points, run_plainly
-from turnwal.testing.crash.places import factory_of
+from turnwal.testing.crash import CrashFailures, CrashReport, crash_points, run_plainly
 from turnwal.testing.crash.report import RULES
 
 pytestmark = pytest.mark.timeout(300)
@@ -30,51 +28,6 @@ def caught(agent: Callable[..., Any], **options: Any) -> CrashReport:
 def rules(report: CrashReport) -> set[str]:
     assert {failure.rule for failure in report.failures} <= set(RULES)
     return {failure.rule for failure in report.failures}
-
-
-# The demo's agent
-
-
-def demo(sessions: Any, root: Path) -> None:
-    world = World(root)
-    with sessions.session(SESSION) as session:
-        settle_unknown(session, world)
-        go_on(session, world)
-        assert last_words(session) == DONE
-
-
-def shown_by_demo(root: Path) -> list[Effect]:
-    world = World(root)
-    mails = [mail.read_text("utf-8") for mail in world.mails()]
-    return [
-        *(Effect(f"refund {line['order']}", line["key"]) for line in world.refunds()),
-        *(Effect(mail.split("\n\n")[1], mail.split("<")[1].split("@")[0]) for mail in mails),
-    ]
-
-
-@pytest.mark.parametrize("store", ["file", "sqlite", "postgresql"])
-def test_the_agent_of_the_demo_passes_on_every_store(store: str) -> None:
-    url = shared_server().url() if store == "postgresql" else store
-
-    report = crash_points(
-        demo, store=url, prepare=lambda root: World(root).prepare(), effects=shown_by_demo, target="anthropic"
-    )
-
-    tools = {point.partition("#")[0] for point in report.points}
-    assert tools == {"write", "read_policy", "refund", "send_mail"}
-    assert report.deaths == len(report.points)
-    assert not report.unreached
-    # a refund that was not dispatched is proven not to have started, one that was is unknown
-    assert report.calls["declared"] > 0
-    assert report.calls["unknown"] > 0
-
-
-def test_no_schema_is_left_in_the_database() -> None:
-    server = shared_server()
-    query = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'turnwal_crash_%'"
-    with factory_of(server.url())():
-        assert len(server.execute(query)) == 1
-    assert server.execute(query) == []
 
 
 # Good agents in other forms
@@ -207,6 +160,39 @@ def test_an_agent_that_words_what_it_sends_in_its_own_way() -> None:
     report = caught(agents.glosses_over, sent=agents.sent, target="anthropic")
 
     assert rules(report) == {"sent_differs"}
+
+
+def test_a_store_that_acknowledges_before_it_writes() -> None:
+    class Eager:
+        def __init__(self, root: Path) -> None:
+            self.root = root
+
+        def open(self) -> FileStore:
+            return EagerStore(self.root)
+
+    @contextmanager
+    def factory() -> Iterator[Storage]:
+        with TemporaryDirectory() as root:
+            yield Eager(Path(root))
+
+    report = caught(agents.good, store=factory, deaths=1)
+
+    assert "acknowledged_lost" in rules(report)
+
+
+def test_an_agent_that_leaves_its_turn_open() -> None:
+    with pytest.raises(CrashFailures) as raised:
+        run_plainly(agents.leaves_its_turn_open)
+
+    assert rules(raised.value.report) == {"left_open"}
+    assert "still due: turn_end" in str(raised.value)
+
+
+def test_a_transcript_that_the_provider_refuses() -> None:
+    report = caught(agents.never_says_what_for, target="anthropic")
+
+    assert rules(report) == {"transcript_invalid"}
+    assert "empty_message at messages" in str(report)
 
 
 def test_an_agent_that_cannot_go_on() -> None:

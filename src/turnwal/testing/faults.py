@@ -11,8 +11,8 @@ Promises:
   nothing.
 
 Does not: reach SQLite or PostgreSQL, which make their calls themselves, nor forget what was written before a sync that
-failed. Of an interrupted call (EINTR) Python itself hides some; a plan shows each, as a handler of signals that raises
-would.
+failed. Most interrupted calls (EINTR) are repeated by Python itself (PEP 475); a plan shows each of them, which is
+harsher.
 """
 
 import errno

@@ -17,20 +17,24 @@ from turnwal.session.tools import Ready
 from turnwal.store.protocol import Claim, Store
 from turnwal.testing.crash.marks import Marks, What
 from turnwal.testing.crash.points import Points
-from turnwal.testing.fakes import FakeClock, FakeIds
+from turnwal.testing.fakes import START, FakeClock, FakeIds
 
 WAIT_S: Final = 30.0
 """How long a session is waited for at least: a store may need a while to see that its last owner is dead."""
+
+_HOUR_MS: Final = 3_600_000
 
 
 class WatchedSessions(Sessions):
     """The sessions that an agent under test is given."""
 
     def __init__(self, store: Store, life: int, points: Points, marks: Marks, effects: Callable[[], object]) -> None:
-        """Stand in front of a store; `life` counts from 0, so that no two lives give the same nonce."""
-        watch = Bodies(points, marks, effects).around
+        """Stand in front of a store; `life` counts from 0, so that no two lives give the same time and nonce."""
         super().__init__(
-            cast("Store", _PointedStore(store, points, marks)), clock=FakeClock(), nonce=FakeIds(life), watch=watch
+            cast("Store", _PointedStore(store, points, marks)),
+            clock=FakeClock(START + life * _HOUR_MS),
+            nonce=FakeIds(life),
+            watch=Bodies(points, marks, effects).around,
         )
 
     def session(self, id: str, *, wait: float = 0.0, **options: Any) -> Session:
