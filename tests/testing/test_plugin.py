@@ -38,7 +38,8 @@ def run(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     known = any(each.value == "turnwal.testing.plugin" for each in entry_points(group="pytest11"))
     plugin = [] if known else ["-p", "turnwal.testing.plugin"]
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *plugin, *arguments]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), str(directory)])}
+    paths = [str(ROOT), str(ROOT / "src"), str(directory), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
