@@ -1,106 +1,51 @@
 """Kill the demo's agent at every point of its turn: around each durable write and around each effect.
 
-The agent is run once to count the points, then once for each point, and dies there. A second process recovers, looks in
-the world what became of the unknown calls, and finishes the conversation; for some of the points it dies as well.
+The runs, their points and their marks are those of the harness that is shipped, and so is the first of two judges. The
+second is the witness of the other campaigns, which takes nothing from turnwal but the plan that is on trial: it reads
+the bytes of the file. For some of the points the processes that take up again die as well.
 """
 
-import os
 import random
+import re
 import signal
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
-from tests.crash import forking, marks
-from tests.crash.marks import Marks
-from tests.crash.planted import WrappedClaim, WrappedStore
 from tests.crash.witness import Totals, Witness
-from turnwal.core.chain import Head
 from turnwal.session.parallel import Parallel
 from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
-from turnwal.store.fileclaim import FileClaim
-from turnwal.store.protocol import Claim
 from turnwal.testing.agent import DONE, SESSION, World, go_on, last_words, settle_unknown
+from turnwal.testing.crash.marks import read_marks
+from turnwal.testing.crash.reading import Clean, Effect
+from turnwal.testing.crash.runs import Run, Subject
 
 RESUMES_MAX: Final = 8
 PARALLEL: Final = (None, True)
 """How the agent runs its calls: one after another, and side by side."""
-NEVER: Final = 1 << 30
 
 
 @dataclass
-class Points:
-    """Counts the points that are passed, and kills the process at one of them."""
+class Kept:
+    """A place that the witness knows."""
 
-    target: int = NEVER
-    passed: int = 0
-    names: list[str] = field(default_factory=list)
+    root: Path
 
-    def at(self, name: str) -> None:
-        self.names.append(name)
-        self.passed += 1
-        if self.passed > self.target:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def open(self) -> FileStore:
+        return FileStore(self.root / "sessions")
+
+    def bury(self) -> None:
+        """The lock of a dead owner is free."""
 
 
-class PointedClaim(WrappedClaim):
-    """A claim with a point before and behind each write, and an acknowledgement behind the latter."""
-
-    def __init__(self, claim: FileClaim, points: Points, acks: Marks) -> None:
-        super().__init__(claim)
-        self._points = points
-        self._acks = acks
-
-    def append(self, lines: Sequence[bytes], after: Head) -> None:
-        self._points.at("before a write")
-        super().append(lines, after)
-        self._acks.write(f"ACK {after.count + len(lines)} {sha256(lines[-1]).hexdigest()}")
-        self._points.at("behind a write")
-
-
-class PointedStore(WrappedStore):
-    """A file store whose claims have points."""
-
-    def __init__(self, root: Path, points: Points, acks: Marks) -> None:
-        super().__init__(root)
-        self._points = points
-        self._acks = acks
-
-    def wrap(self, claim: FileClaim) -> Claim:
-        return PointedClaim(claim, self._points, self._acks)
-
-
-class PointedWorld(World):
-    """A world with a point before and behind each effect, and a mark with the key of each."""
-
-    def __init__(self, root: Path, points: Points) -> None:
-        super().__init__(root)
-        self._points = points
-        self._marks = Marks(root / f"{SESSION}.effects")
-
-    def pay(self, order: int, amount: str, key: str) -> None:
-        self._points.at("before the refund")
-        super().pay(order, amount, key)
-        self._marks.write(key)
-        self._points.at("behind the refund")
-
-    def send(self, to: str, text: str, key: str) -> None:
-        self._points.at("before the e-mail")
-        super().send(to, text, key)
-        self._marks.write(key)
-        self._points.at("behind the e-mail")
-
-    def read(self, key: str) -> str:
-        self._points.at("before the reading")
-        text = super().read(key)
-        self._marks.write(key)
-        self._points.at("behind the reading")
-        return text
+@contextmanager
+def place() -> Iterator[Kept]:
+    with TemporaryDirectory(prefix="turnwal-points-") as root:
+        yield Kept(Path(root))
 
 
 class Deaths:
@@ -110,61 +55,96 @@ class Deaths:
         self.random = random.Random(f"points {seed}")
         self.totals = Totals()
         self.names: set[str] = set()
+        """What there is a point before or behind."""
 
     def run(self) -> Totals:
         for parallel in PARALLEL:
-            for target in range(self.count(parallel)):
-                self.die_at(target, parallel)
+            subject = subject_of(parallel)
+            with subject.run() as run:
+                points = run.count()
+                look = run.look_at_the_end(None)
+            self.totals.violations += map(str, look.failures)
+            self.names |= {re.sub(r"#\d+", "", point) for point in points}
+            for target in points:
+                self.die_at(subject, target, points, look.clean)
         return self.totals
 
-    def count(self, parallel: Parallel) -> int:
-        """How many points an agent passes that nobody kills."""
-        with self._world() as root:
-            points = Points()
-            agent(root, points, parallel)
-            self.names |= set(points.names)
-            return points.passed
-
-    def die_at(self, target: int, parallel: Parallel) -> None:
+    def die_at(self, subject: Subject, target: str, points: list[str], clean: Clean | None) -> None:
         """Die at one point, then let others finish, some of which die as well."""
-        with self._world() as root:
+        with subject.run() as run:
+            root = kept(run)
             sessions = Sessions(FileStore(root / "sessions"))
-            witness = Witness(root, SESSION, self.totals)
-            errors = root / "errors"
-            for number in range(RESUMES_MAX):
-                points = Points(
-                    target if number == 0 else self.random.choice([NEVER, self.random.randrange(target + 2)])
-                )
-                code = forking.wait(forking.fork(lambda: agent(root, points, parallel), errors))  # noqa: B023
+            witness = Witness(root, SESSION, self.totals, name=f"killed at {target}")
+            for life in range(RESUMES_MAX):
+                at = target if life == 0 else self.random.choice([None, self.random.choice(points)])
+                code = run.until_death(life, at)
                 if code == 0:
                     break
                 if code != -signal.SIGKILL:
-                    witness.say(f"a life ended with {code}: {marks.lines(errors)}")
+                    witness.say(f"a life ended with {code}: {run.said()}")
                 self.totals.kills += 1
-                self.totals.kills_in_recovery += number > 0
+                self.totals.kills_in_recovery += life > 0
+                tell(run)
                 witness.after_death(sessions)
+                self.hear(witness, run.look_after_death().failures)
             else:
-                forking.wait(forking.fork(lambda: agent(root, Points(), parallel), errors))
+                run.until_death(RESUMES_MAX, None)
+            tell(run)
             witness.after_recovery(sessions)
             witness.conclude()
-            world = World(root)
+            self.hear(witness, run.look_at_the_end(clean).failures)
+            world = World(run.world)
             with sessions.session(SESSION) as session:
                 said = last_words(session)
             if (len(world.refunds()), len(world.mails()), said) != (1, 1, DONE):
-                witness.say(f"killed at {target}: {world.refunds()}, {world.mails()}, {said!r}")
+                witness.say(f"{world.refunds()}, {world.mails()}, {said!r}")
 
-    @contextmanager
-    def _world(self) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="turnwal-points-") as name:
-            root = Path(name)
-            World(root).prepare()
-            yield root
+    def hear(self, witness: Witness, failures: list[Any]) -> None:
+        """Take in what the shipped judge has found."""
+        for failure in failures:
+            witness.say(str(failure))
 
 
-def agent(root: Path, points: Points, parallel: Parallel) -> None:
-    """Recover, look what became of what is unknown, and finish the conversation."""
-    world = PointedWorld(root, points)
-    store = PointedStore(root / "sessions", points, Marks(root / f"{SESSION}.acks"))
-    with Sessions(store).session(SESSION) as session:
-        settle_unknown(session, world)
-        go_on(session, world, parallel=parallel)
+def subject_of(parallel: Parallel) -> Subject:
+    def agent(sessions: Sessions, root: Path) -> None:
+        """Recover, look what became of what is unknown, and finish the conversation."""
+        world = World(root)
+        with sessions.session(SESSION) as session:
+            settle_unknown(session, world)
+            go_on(session, world, parallel=parallel)
+
+    return Subject(
+        agent=agent,
+        places=place,
+        session=None,
+        prepare=lambda root: World(root).prepare(),
+        effects=effects,
+        sent=lambda _: (),
+        target="anthropic",
+        timeout_s=60.0,
+    )
+
+
+def effects(root: Path) -> list[Effect]:
+    """What the world shows, each with the key of its call."""
+    world = World(root)
+    mails = [mail.read_text("utf-8") for mail in world.mails()]
+    return [
+        *(Effect("refund", line["key"]) for line in world.refunds()),
+        *(Effect("e-mail", mail.split("<")[1].split("@")[0]) for mail in mails),
+    ]
+
+
+def kept(run: Run) -> Path:
+    """The directory of the store."""
+    assert isinstance(run.place, Kept)
+    return run.place.root
+
+
+def tell(run: Run) -> None:
+    """Put the marks of the lives where the witness looks for what was acknowledged and what was done."""
+    marks = read_marks(run.marks)
+    acks = [f"ACK {mark.count} {mark.hash}\n" for mark in marks if mark.what == "ack"]
+    done = [f"{mark.key}\n" for mark in marks if mark.what == "leave"]
+    (kept(run) / f"{SESSION}.acks").write_text("".join(acks), "utf-8")
+    (kept(run) / f"{SESSION}.effects").write_text("".join(done), "utf-8")

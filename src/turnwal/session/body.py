@@ -59,7 +59,7 @@ def _call(ready: Ready, call: "Handle") -> Outcome:
     # marked where it runs: a thread goes on although nobody waits for it any more
     try:
         with call.running():
-            return Outcome(value=ready.function(**_arguments(ready, call.key)))
+            return Outcome(value=call.body(ready)(**_arguments(ready, call.key)))
     except OutcomeUnknown as lost:
         return Outcome(unknown=lost)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result

@@ -4,7 +4,7 @@ What happened to the call comes from the log: from the session's scan while it i
 says is about it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from turnwal.core import calls, keys, values
 from turnwal.core.errors import Refused
 from turnwal.core.line import Event
 from turnwal.session.lookup import Found
-from turnwal.session.tools import Parts, parts_of
+from turnwal.session.tools import Parts, Ready, parts_of
 
 if TYPE_CHECKING:
     from turnwal.session.session import Session
@@ -28,6 +28,11 @@ class Handle:
         self._child: dict[str, Any] | None = None
         self._running: set[object] = set()
         """One for each body of the call that runs, whatever the log says of it meanwhile."""
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session that the call belongs to."""
+        return self._session.id
 
     @property
     def run_name(self) -> str:
@@ -80,6 +85,11 @@ class Handle:
             yield
         finally:
             self._running.discard(body)
+
+    def body(self, ready: Ready) -> Callable[..., Any]:
+        """What runs as a body of the call: the tool, or what a test has put around it."""
+        watch = self._session.watch
+        return ready.function if watch is None else watch(self, ready)
 
     def take(self, event: Event) -> None:
         """Take in an event about the call; the session hands in each as it gets its place."""

@@ -20,6 +20,7 @@ from turnwal.store.urls import open_store as open_door
 if TYPE_CHECKING:
     from turnwal.session.copying import Copy
     from turnwal.session.fleet_report import Recovery
+    from turnwal.session.settings import Watch
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> "Sessions":
@@ -39,12 +40,14 @@ class Sessions:
         *,
         clock: Callable[[], int] = system_clock,
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
+        watch: "Watch | None" = None,
     ) -> None:
-        """Stand in front of a store; tests hand in a clock and a source of ids."""
+        """Stand in front of a store; tests hand in a clock, a source of ids, and what looks on as tools run."""
         self.store = store
         """The door itself."""
         self._clock = clock
         self._nonce = nonce
+        self._watch = watch
 
     def session(  # noqa: PLR0913 - each is one documented choice, given by name
         self,
@@ -88,6 +91,7 @@ class Sessions:
             writer=writer(),
             start=start,
             after=after,
+            watch=self._watch,
         )
         return Session(self.store, id, settings)
 
@@ -122,7 +126,7 @@ class Sessions:
 
     def beside(self, store: Store) -> "Sessions":
         """The sessions of another store, with the clock and the source of ids of this one."""
-        return Sessions(store, clock=self._clock, nonce=self._nonce)
+        return Sessions(store, clock=self._clock, nonce=self._nonce, watch=self._watch)
 
     def recover_all(self, *, workers: int | None = None, **options: Any) -> "Iterator[Recovery]":
         """Recover every interrupted session whose owner is gone; yields what became of each, as it goes.

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
+    from turnwal.session.handle import Handle
     from turnwal.session.session import Session
+    from turnwal.session.tools import Ready
+
+    Watch = Callable[[Handle, Ready], Callable[..., Any]]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Optional fields of `session_start`: agent, cwd, tags, parent."""
     after: "Session | None" = None
     """A session whose head at making must be durable before this one is created."""
+    watch: "Watch | None" = None
+    """What runs in place of each tool's body, given the call; None runs the body itself."""
 
 
 def system_clock() -> int:

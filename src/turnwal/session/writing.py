@@ -35,6 +35,8 @@ class Writing(ABC):
         self._resume_due = False
         self._redaction = None if settings.redact is None else Redaction(settings.redact)
         self.id = id
+        self.watch = settings.watch
+        """What runs in place of each tool's body; None for the body itself."""
 
     def flush(self) -> Head:
         """Wait until everything appended is durable; returns the durable head. A failure closes the session."""

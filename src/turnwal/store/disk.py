@@ -7,7 +7,7 @@ Promises:
 
 Does not: retry. A failed sync says nothing about what a second one would find, so nobody asks again.
 
-A test hands in a disk of its own that fails where it likes.
+A test hands in a disk of its own, or a system whose calls fail where a plan says (`turnwal.testing.faults`).
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
@@ -41,15 +41,62 @@ _FILE_MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 
 
+class System:
+    """The calls of the operating system that change a file or say that it is safe; what they raise is passed on."""
+
+    def open(self, path: str, flags: int, mode: int = 0) -> int:
+        """Return a descriptor."""
+        return os.open(path, flags, mode)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write where the descriptor stands and return how many bytes were taken."""
+        return os.write(descriptor, data)
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Write at an offset and return how many bytes were taken."""
+        return os.pwrite(descriptor, data, offset)
+
+    def sync(self, descriptor: int) -> None:
+        """Return when content has reached the device."""
+        if sys.platform == "darwin":
+            # fsync there stops at the drive's cache
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(descriptor)
+
+    def sync_names(self, descriptor: int) -> None:
+        """Return when the names in a directory have reached the device."""
+        os.fsync(descriptor)
+
+    def link(self, path: str, name: str) -> None:
+        """Give a file a second name."""
+        os.link(path, name)
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        os.unlink(path)
+
+    def make_directory(self, path: str, mode: int) -> None:
+        """Make a directory."""
+        os.mkdir(path, mode)
+
+
 class Disk:
-    """The real disk."""
+    """The real disk, or what a system of a test makes of it."""
+
+    _system = System()
+
+    def __init__(self, system: System | None = None) -> None:
+        """A disk behind the calls of a system; those of the operating system where none is given."""
+        if system is not None:
+            self._system = system
 
     def open(self, path: str, *, write: bool = False) -> int | None:
         """Return a descriptor of the file, None when it is absent. Raises `StoreUnsupported` for a symbolic link."""
         # O_NONBLOCK, since opening a named pipe would otherwise wait for its other end
         flags = (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            descriptor = os.open(path, flags)
+            descriptor = self._system.open(path, flags)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -65,7 +112,7 @@ class Disk:
         """Return a descriptor of a new empty file that only its owner may read, None when the name is taken."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            descriptor = os.open(path, flags, _FILE_MODE)
+            descriptor = self._system.open(path, flags, _FILE_MODE)
         except FileExistsError:
             return None
         except OSError as error:
@@ -95,12 +142,12 @@ class Disk:
     def write(self, descriptor: int, data: bytes, path: str) -> None:
         """Write all of the data at the end of an append-only descriptor, in one call where the system allows it."""
         try:
-            written = os.write(descriptor, data)
+            written = self._system.write(descriptor, data)
             if written == len(data):
                 return
             rest = memoryview(data)[written:]
             while rest:
-                rest = rest[os.write(descriptor, rest) :]
+                rest = rest[self._system.write(descriptor, rest) :]
         except OSError as error:
             raise _failed(error, "write", path) from error
 
@@ -109,7 +156,7 @@ class Disk:
         rest = memoryview(data)
         try:
             while rest:
-                written = os.pwrite(descriptor, rest, offset)
+                written = self._system.write_at(descriptor, rest, offset)
                 rest, offset = rest[written:], offset + written
         except OSError as error:
             raise _failed(error, "write", path) from error
@@ -117,20 +164,16 @@ class Disk:
     def sync(self, descriptor: int, path: str) -> None:
         """Return when the content of a file, and what is needed to read it back, has reached the device."""
         try:
-            if sys.platform == "darwin":
-                # fsync there stops at the drive's cache
-                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            else:
-                os.fdatasync(descriptor)
+            self._system.sync(descriptor)
         except OSError as error:
             raise _failed(error, "sync", path) from error
 
     def sync_directory(self, path: str) -> None:
         """Return when the names in a directory have reached the device: a new file lives only from then on."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = self._system.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                os.fsync(descriptor)
+                self._system.sync_names(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -179,7 +222,7 @@ class Disk:
     def link(self, path: str, name: str) -> bool:
         """Give a file a second name; False when that name is taken, whatever it leads to."""
         try:
-            os.link(path, name)
+            self._system.link(path, name)
         except FileExistsError:
             return False
         except OSError as error:
@@ -210,7 +253,7 @@ class Disk:
         if not os.path.isdir(parent):
             self.make_directory(parent)
         try:
-            os.mkdir(path, _DIRECTORY_MODE)
+            self._system.make_directory(path, _DIRECTORY_MODE)
         except FileExistsError:
             if os.path.isdir(path):
                 return
@@ -223,9 +266,9 @@ class Disk:
         """Make a small file hold this, as well as it goes: for what only describes, so nothing is synced or raised."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            descriptor = os.open(path, flags, _FILE_MODE)
+            descriptor = self._system.open(path, flags, _FILE_MODE)
             try:
-                os.write(descriptor, data)
+                self._system.write(descriptor, data)
             finally:
                 os.close(descriptor)
         except OSError:
@@ -234,7 +277,7 @@ class Disk:
     def glance(self, path: str, length: int) -> bytes:
         """Return the beginning of a small file, as well as it goes: nothing where it cannot be read."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = self._system.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 return os.read(descriptor, length)
             finally:
@@ -245,7 +288,7 @@ class Disk:
     def discard(self, path: str) -> None:
         """Remove a name, as well as it goes."""
         try:
-            os.unlink(path)
+            self._system.unlink(path)
         except OSError:
             return
 
