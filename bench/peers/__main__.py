@@ -75,7 +75,7 @@ class Place:
     def everything(self) -> dict[str, Any]:
         """All figures of the peer."""
         figures: dict[str, Any] = self._json("measure", self._folder / "measure")
-        for of_sizes in ("append_us", "load_ms"):
+        for of_sizes in ("append_us", "bare_us", "load_ms"):
             figures[of_sizes] = {int(size): value for size, value in figures[of_sizes].items()}
         figures["bytes"] = None if self._url else self._json("bytes", self._folder / "bytes")
         figures["syncs"] = None if self._url else self._syncs()
@@ -84,10 +84,22 @@ class Place:
 
     def _command(self, *words: object) -> list[str]:
         python = ENVIRONMENTS / self._module / "bin" / "python"
-        return [str(python), "-m", "bench.peers.one", self._module, self._store, *map(str, words)]
+        # turnwal is measured as it stands here
+        return [
+            sys.executable if self._module == "turnwal_store" else str(python),
+            "-m",
+            "bench.peers.one",
+            self._module,
+            self._store,
+            *map(str, words),
+        ]
 
     def _environment(self) -> dict[str, str]:
-        return os.environ | {"PYTHONPATH": str(ROOT), "TURNWAL_BENCH_URL": self._url, "PYTHONWARNINGS": "ignore"}
+        return os.environ | {
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
+            "TURNWAL_BENCH_URL": self._url,
+            "PYTHONWARNINGS": "ignore",
+        }
 
     def _run(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

@@ -21,7 +21,7 @@ def main() -> None:
         ours = peer["package"] == "turnwal"
         style: dict[str, Any] = {"marker": marker, "linewidth": 2.5 if ours else 1.0, "markersize": 5}
         sizes = [int(size) for size in peer["append_us"]]
-        times = [value / peer["bare_us"] for value in peer["append_us"].values()]
+        times = [value / peer["bare_us"][size] for size, value in peer["append_us"].items()]
         appends.plot(sizes, times, label=peer["name"], **style)
         loads.plot(sizes, list(peer["load_ms"].values()), **style)
     appends.set_title("append one message of 1 KB")

@@ -14,13 +14,14 @@ _HEAD: Final = """# Beside what people use today
 
 The same work by each: messages of {bytes:,} bytes are appended one at a time to a session that already holds 10, 1,000
 or 10,000 of them, and the session is loaded as it would be to go on. Appends are medians of {times}, as multiples of a
-bare `write` and `fdatasync` of as many bytes on the same disk at the same moments ({low:.0f} to {high:.0f} µs). **Syncs**
-are those of one append, counted by `strace`: with none, what was acknowledged is gone when the machine stops. Servers
-sync for themselves, so none is counted and no bytes are told for PostgreSQL. Each runs with its defaults: those on SQLite
-are fully durable by default, those that keep plain files have no such mode, and turnwal has no other, so that a second
-row for full durability would repeat the first.
+bare `write` and `fdatasync` of as many bytes on the same disk right before and behind ({low:.0f} to {high:.0f} µs).
+**Syncs** are those of one append, counted by `strace`: with none, what was acknowledged is gone when the machine stops.
+Servers sync for themselves, so none is counted and no bytes are told for PostgreSQL. Each runs with its defaults: those
+on SQLite are fully durable by default, those that keep plain files have no such mode, and turnwal has no other, so a
+second row for full durability would repeat the first.
 
-Measured {where}. `make bench-peers` makes this page and the plots, each peer in an environment of its own.
+Measured {where}. `make bench-peers` makes this page and the plots, each
+peer in an environment of its own.
 
 ![Appending and loading by length of the session](peers.svg)
 
@@ -56,13 +57,13 @@ def write(found: Sequence[dict[str, Any]], where: str, *, keep: bool) -> None:
 
 def told(found: Sequence[dict[str, Any]], where: str) -> str:
     """The page."""
-    bare = [peer["bare_us"] for peer in found]
+    bare = [value for peer in found for value in peer["bare_us"].values()]
     head = _HEAD.format(bytes=MESSAGE_BYTES, times=TIMES, low=min(bare), high=max(bare), where=where)
     return head + "".join(map(_costs, found)) + _CRASH + "".join(map(_left, found))
 
 
 def _costs(peer: dict[str, Any]) -> str:
-    appends = [f"{peer['append_us'][size] / peer['bare_us']:,.1f} ×" for size in SIZES]
+    appends = [f"{peer['append_us'][size] / peer['bare_us'][size]:,.1f} ×" for size in SIZES]
     loads = [f"{peer['load_ms'][size]:,.1f} ms" for size in SIZES]
     syncs = "server" if peer["syncs"] is None else f"{peer['syncs']:.1f}"
     weight = "" if peer["bytes"] is None else f"{peer['bytes']:,.0f}"

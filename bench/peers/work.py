@@ -106,16 +106,16 @@ def bare(folder: Path, times: int) -> list[float]:
 
 def measured(peer: Peer, folder: Path) -> dict[str, Any]:
     """What the peer costs at each size, beside the bare disk at the same moment."""
-    found: dict[str, Any] = {"append_us": {}, "load_ms": {}, "bytes": None, "bare_us": None}
-    disk: list[float] = []
+    found: dict[str, Any] = {"append_us": {}, "bare_us": {}, "load_ms": {}}
     for size in peer.sizes:
         place = folder / str(size)
         place.mkdir(parents=True)
         peer.fill(place, size)
-        disk += bare(folder, TIMES)
+        disk = bare(folder, TIMES)
         taken = peer.append(place, TIMES)
         disk += bare(folder, TIMES)
         found["append_us"][size] = statistics.median(taken) * 1e6
+        found["bare_us"][size] = statistics.median(disk) * 1e6
         loads = []
         for _ in range(LOADS):
             began = time.perf_counter()
@@ -124,7 +124,6 @@ def measured(peer: Peer, folder: Path) -> dict[str, Any]:
             if count < size + TIMES:
                 raise AssertionError(f"{peer.name} loaded {count} of {size + TIMES} messages")
         found["load_ms"][size] = min(loads) * 1e3
-    found["bare_us"] = statistics.median(disk) * 1e6
     return found
 
 
