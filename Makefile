@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash races frameworks build clean
+.PHONY: demo test check format bench bench-peers crash races frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -27,6 +27,13 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# What others keep sessions with, each in an environment of its own; OpenHands needs Python 3.12.
+PEERS := agent_framework dbos google_adk langgraph openai_agents openhands plot strands
+
+bench-peers: $(READY) $(PEERS:%=.peers/%/.ready)
+	$(BIN)/python -m bench.peers
+	.peers/plot/bin/python -m bench.peers.plot
 
 crash: $(READY)
 	$(BIN)/python -m tests.crash
@@ -51,7 +58,14 @@ clean:
 	rm -rf dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PRECIOUS: .frameworks/%/.ready
+.PRECIOUS: .frameworks/%/.ready .peers/%/.ready
+.peers/openhands/.ready: PYTHON := $(shell command -v python3.12 || echo $(PYTHON))
+.peers/%/.ready: pyproject.toml
+	$(PYTHON) -m venv .peers/$*
+	.peers/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.peers/$*/bin/python -m pip install --quiet --group peer-$*
+	touch $@
+
 .frameworks/%/.ready: pyproject.toml
 	@[ '$*' != openhands ] || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
 		echo "openhands needs Python 3.12 or newer: make framework-openhands PYTHON=python3.12" >&2; exit 1; }

@@ -1,0 +1,1 @@
+"""What people keep sessions with today, beside turnwal: the same work, the same machine, one run."""
