@@ -22,7 +22,8 @@ from typing import Final
 
 from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported
 
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What a file system says that gives no file a second name."""
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What the system says when there is no room: the device, a quota, a limit on the size of a file."""
 _UNSUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ELOOP})
@@ -183,7 +184,7 @@ class Disk:
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno in _NO_LINKS:
+            if error.errno in NO_LINKS:
                 raise StoreUnsupported(
                     f"the file system gives a file no second name ({os.strerror(error.errno or 0)})",
                     action="create",
