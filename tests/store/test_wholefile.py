@@ -27,9 +27,13 @@ def test_it_has_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
 
 
 def test_what_fails_leaves_neither_name(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "out") as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
+    def half(out: Path) -> None:
+        with whole_file(out) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half(tmp_path / "out")
 
     assert names(tmp_path) == []
 
@@ -68,7 +72,7 @@ def test_a_file_system_without_second_names_will_do(tmp_path: Path, monkeypatch:
 
 def test_a_name_that_is_not_durable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(descriptor: int) -> None:
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "fsync", refused)

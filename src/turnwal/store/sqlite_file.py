@@ -144,7 +144,7 @@ def connect_to_read(path: str) -> apsw.Connection | None:
             _check_schema(connection, path)
         except apsw.ReadOnlyError as error:
             connection.close()
-            if error.extendedresult == apsw.SQLITE_READONLY_ROLLBACK and _was_empty(path):
+            if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK and _was_empty(path):
                 return None
             raise
         except BaseException:
@@ -205,6 +205,7 @@ def _was_empty(path: str) -> bool:
 def _make(path: str, disk: Disk) -> None:
     """Make an empty file that only its owner may read, as SQLite will make those beside it after its pattern."""
     disk.make_directory(os.path.dirname(path))
+    disk.sync_above(os.path.dirname(path))
     try:
         os.mknod(path, stat.S_IFREG | 0o600)  # makes it without opening it
         os.chmod(path, 0o600)

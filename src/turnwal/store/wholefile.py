@@ -3,8 +3,8 @@
 Promises:
 - Under its name stands all of it or nothing, at every moment and after every crash, and on the device once it is done.
 - What has that name already is never written over. Nobody but its owner may read it.
-- Whatever ends it before, Ctrl-C too, leaves neither name. Only a process that dies leaves the one it was written under,
-  beside it, which begins with a dot.
+- Whatever ends it before, Ctrl-C too, leaves neither name. Only a process that dies leaves the one that it was written
+  under, beside it, which begins with a dot.
 
 Does not: keep the promise for a crash on a file system without hard links, where the name is there first, empty.
 """
