@@ -337,7 +337,13 @@ def test_records_behind_a_hole_in_the_last_batch_are_no_history_although_they_en
 
     report = verify(sessions.store, "s")
     assert report.intact
-    assert types(stored(sessions, "s"))[last[0].seq :] == ["damage", "session_resume", "step_end", "turn_end", "x.after"]
+    assert types(stored(sessions, "s"))[last[0].seq :] == [
+        "damage",
+        "session_resume",
+        "step_end",
+        "turn_end",
+        "x.after",
+    ]
 
 
 def test_f18_damage_before_readable_records_is_refused_until_the_loss_is_accepted(tmp_path: Path) -> None:
