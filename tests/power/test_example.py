@@ -20,7 +20,19 @@ def example(directory: Path) -> None:
 
 
 def outcome(directory: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=."]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-vv",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:turnwal",
+        "-c",
+        "/dev/null",
+        "--rootdir=.",
+    ]
     return subprocess.run([*command, "test_power.py"], cwd=directory, capture_output=True, text=True, check=False)
 
 
