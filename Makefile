@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash races frameworks build clean
+.PHONY: demo test check format bench bench-peers crash races power frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -40,6 +40,9 @@ crash: $(READY)
 
 races: $(READY)
 	$(BIN)/python -m tests.races
+
+power: $(READY)
+	$(BIN)/python -m tests.power
 
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \

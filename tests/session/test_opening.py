@@ -25,6 +25,7 @@ from turnwal.core.log import Log
 from turnwal.core.recovery import plan, plan_of
 from turnwal.session.opening import open_tail
 from turnwal.session.sessions import Sessions, fork
+from turnwal.session.verifying import verify
 from turnwal.store.disk import Disk
 from turnwal.store.file import FileStore
 from turnwal.store.memory import MemoryStore
@@ -314,6 +315,35 @@ def test_f17_a_torn_tail_is_kept_and_covered_by_the_next_owner(tmp_path: Path) -
     with sessions.session("s"):
         pass
     assert path.read_bytes() == again
+
+
+def test_records_behind_a_hole_in_the_last_batch_are_no_history_although_they_end_a_turn(tmp_path: Path) -> None:
+    sessions = Sessions(FileStore(tmp_path))
+    with sessions.session("s") as session:
+        with session.turn(user="go") as turn, turn.step() as step:
+            step.assistant(DONE)
+        last = list(session.events())[-3:]
+    assert [(event.type, event.batch) for event in last[1:]] == [("step_end", last[0].seq), ("turn_end", last[0].seq)]
+    path = tmp_path / "s.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    # what a disk may have when the power fails before the sync: any part of the batch
+    lines[last[0].seq] = b"\0" * len(lines[last[0].seq])
+    path.write_bytes(b"\n".join(lines))
+
+    with sessions.session("s") as session:
+        assert session.recovered is not None
+        session.append("x.after", {})
+        session.flush()
+
+    report = verify(sessions.store, "s")
+    assert report.intact
+    assert types(stored(sessions, "s"))[last[0].seq :] == [
+        "damage",
+        "session_resume",
+        "step_end",
+        "turn_end",
+        "x.after",
+    ]
 
 
 def test_f18_damage_before_readable_records_is_refused_until_the_loss_is_accepted(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from turnwal.core.errors import (
     TooNew,
 )
 from turnwal.core.log import Log
+from turnwal.store.disk import Disk
 from turnwal.store.file import FileStore
 from turnwal.store.frames import frames
 from turnwal.store.plain import PlainFile
@@ -107,7 +108,9 @@ def test_a_new_name_is_synced_before_it_is_claimed(root: Path) -> None:
     FileStore(root, disk=disk).claim("s").release()
 
     # the directory above the store, then the store's
-    assert disk.calls == ["sync_directory", "create", "sync_directory"]
+    assert disk.calls[:3] == ["sync_directory", "create", "sync_directory"]
+    # and the names of the directories above it, which somebody else may have made and not synced
+    assert set(disk.calls[3:]) == {"sync_directory"}
 
 
 def test_a_name_that_could_not_be_synced_is_no_session(root: Path) -> None:
@@ -741,3 +744,42 @@ def test_frames_of_the_file_are_what_the_store_reads(root: Path) -> None:
         return [data[position:]]
 
     assert list(FileStore(root).read("s")) == list(frames(source))
+
+
+class Syncs(Disk):
+    """Keeps which directories were synced, and refuses one of the syncs."""
+
+    def __init__(self, refused: int = -1) -> None:
+        self.synced: list[str] = []
+        self._refused = refused
+
+    def sync_directory(self, path: str) -> None:
+        self.synced.append(path)
+        if len(self.synced) - 1 == self._refused:
+            raise StoreFailed("Input/output error", action="sync", subject=path, hint="")
+        super().sync_directory(path)
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_a_directory_whose_name_may_not_be_durable_is_made_again(tmp_path: Path, refused: int) -> None:
+    root = tmp_path / "a" / "b"
+    with pytest.raises(StoreFailed):
+        FileStore(root, disk=Syncs(refused)).claim("s")
+
+    again = Syncs()
+    FileStore(root, disk=again).claim("s").release()
+    made = root if (tmp_path / "a").exists() and refused else root.parent
+    assert str(made.parent) in again.synced
+
+
+def test_the_first_session_makes_the_names_above_it_durable_whoever_made_them(tmp_path: Path) -> None:
+    root = tmp_path / "a" / "b"
+    for directory in (root.parent, root):
+        directory.mkdir(0o700)  # by somebody who died before it was durable
+    disk = Syncs()
+    store = FileStore(root, disk=disk)
+
+    for session in ("s", "t"):
+        store.claim(session).release()
+
+    assert [disk.synced.count(str(path)) for path in (root, root.parent, tmp_path)] == [2, 1, 1]

@@ -254,6 +254,49 @@ def test_a_database_of_another_program_is_left_alone(path: Path, mode: str) -> N
     assert [name.read_bytes() for name in names] == before
 
 
+def died_in_its_first_change(path: Path, *statements: str) -> None:
+    """Leave a file and the journal that takes it back, as a process does that dies before its first commit."""
+    code = (
+        "import apsw, os, signal, sys\n"
+        "c = apsw.Connection(sys.argv[1])\n"
+        "c.execute('BEGIN')\n"
+        "for statement in sys.argv[2:]: c.execute(statement)\n"
+        "c.cache_flush()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path), *statements], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.with_name(f"{path.name}-journal").stat().st_size > 0
+
+
+def test_a_file_whose_maker_died_before_its_first_commit_is_made_again(path: Path) -> None:
+    died_in_its_first_change(path, "CREATE TABLE t (x)", "DROP TABLE t")
+    os.truncate(path, 4096)  # as it is while the change to a WAL is made, in which nobody can be killed at will
+
+    reading = SqliteStore(path)
+    assert list(reading.sessions()) == []
+    assert not reading.probe("s").exists
+    reading.close()
+
+    store = SqliteStore(path)
+    begun(store)
+    assert list(store.sessions()) == ["s"]
+    store.close()
+    assert [found.name for found in sorted(path.parent.iterdir())] == ["agents.db", "agents.db-owners"]
+
+
+def test_a_journal_that_would_take_back_more_than_a_page_is_not_ours_to_settle(path: Path) -> None:
+    died_in_its_first_change(path, "CREATE TABLE t (x)", "INSERT INTO t VALUES (randomblob(9000))")
+    before = path.read_bytes()
+
+    store = SqliteStore(path)
+    for act in (lambda: store.claim("s"), lambda: list(store.sessions())):
+        with pytest.raises(StoreFailed, match="ReadOnly"):
+            act()
+    store.close()
+    assert path.read_bytes() == before
+
+
 def test_a_newer_schema_is_refused_and_untouched(path: Path) -> None:
     store = SqliteStore(path)
     begun(store)

@@ -4,7 +4,6 @@ Promises: a file is whole and durable when it is there under its name; one that 
 written to a terminal, which would obey the bytes.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from turnwal.cli import exits
 from turnwal.cli.places import Place, at, json_option, refuse_empty, session_argument, store_option
 from turnwal.cli.request import Wish, made, told
 from turnwal.cli.screen import Screen, dump, note, print_json
+from turnwal.store.wholefile import whole_file
 from turnwal.transcript.targets import TARGETS
 
 _STDOUT = "-"
@@ -154,13 +154,5 @@ def _opened(output: str, *, to_terminal: bool = False) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    # a session holds what tools and people said: nobody else may read its copy
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        Path(output).unlink()
-        raise
+    with whole_file(Path(output)) as stream:
+        yield stream

@@ -7,9 +7,11 @@ whole, and the lines of one that was killed can still be read. Neither a report 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from turnwal.cli.screen import dump
+from turnwal.store.wholefile import sync_directory
 
 _BEGIN: Final = '{"sessions":['
 _END: Final = "],"
@@ -43,6 +45,7 @@ def report_file(path: str | None) -> Iterator[Callable[[str], object] | None]:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     # line by line: who was killed leaves what was done
     with os.fdopen(descriptor, "w", encoding="ascii", buffering=1) as file:
+        sync_directory(Path(path).absolute().parent)
         yield file.write
         file.flush()
         os.fsync(file.fileno())

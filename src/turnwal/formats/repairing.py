@@ -8,27 +8,22 @@ from pathlib import Path
 from typing import BinaryIO
 
 from turnwal.core.errors import Refused
+from turnwal.store.wholefile import whole_file
 
 
 @contextmanager
 def fresh(out: Path) -> Iterator[BinaryIO]:
-    """A new file to write a copy to, for its owner's eyes only; durable when the block ends, gone when it fails.
+    """A new file to write a copy to, for its owner's eyes only; whole and durable when the block ends, else not there.
 
     Raises `Refused` where something is there already, and `OSError`.
     """
     try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise _taken(out) from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(out) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _sync(out.absolute().parent)
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
+    except FileExistsError as error:
+        if error.filename != str(out):
+            raise
+        raise _taken(out) from None
 
 
 def write_lines(out: Path, lines: Iterable[bytes]) -> None:
@@ -50,8 +45,9 @@ def fresh_directory(out: Path) -> Iterator[Path]:
         copy = Path(directory, out.name)
         copy.mkdir(mode=0o700)
         yield copy
-        for path in sorted(copy.rglob("*")):
-            if path.is_file():
+        for path in [copy, *sorted(copy.rglob("*"))]:
+            # of a directory, the names that are in it
+            if not path.is_symlink() and (path.is_file() or path.is_dir()):
                 _sync(path)
         try:
             copy.rename(out)

@@ -5,6 +5,8 @@ Promises:
   begins at the oldest open turn. Logs without that hint, or with anything irregular near the end, are read whole.
 - The hint is checked, not believed: what it points at must be a `turn_start`, and every line from before it to the end
   must chain.
+- The last batch is read from its first line, since power may be lost while it is written: what stands behind a hole in
+  it is a torn tail, and no history.
 - Looks only; writes nothing.
 """
 
@@ -138,11 +140,15 @@ def _find_start(store: Store, session: str) -> tuple[int, Head, int] | None:
     last_turn = 0
     beginning = Beginning()
     format_seen = False
+    whole_from: int | None = None
     for record in contiguous(store.newest(session)):
         if record is None or beginning.misled:
             return None
+        if whole_from is None:
+            whole_from = _first_of_batch(record.event)
         begin = beginning.record
-        if begin is not None and last_turn and format_seen:
+        # what is before the last batch was durable when that was written; in it a line may be lost before others
+        if begin is not None and last_turn and format_seen and record.event.seq <= whole_from:
             return begin.position, Head(begin.event.seq, begin.event.prev), last_turn
         beginning.look(record)
         event = record.event
@@ -151,6 +157,10 @@ def _find_start(store: Store, session: str) -> tuple[int, Head, int] | None:
                 last_turn = number_of(event.data, "turn") or 0
             format_seen = format_seen or "format" in event.data
     return None
+
+
+def _first_of_batch(event: Event) -> int:
+    return event.batch if isinstance(event.batch, int) else event.seq
 
 
 def contiguous(newest: Iterator[Record | None]) -> Iterator[Record | None]:

@@ -11,7 +11,7 @@ A test hands in a disk of its own, or a system whose calls fail where a plan say
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH100, PTH102, PTH108, PTH112, PTH120, PTH208
+# ruff: noqa: PTH100, PTH102, PTH106, PTH108, PTH112, PTH120, PTH208
 
 import errno
 import fcntl
@@ -22,7 +22,8 @@ from typing import Final
 
 from turnwal.core.errors import StoreError, StoreFailed, StoreFull, StoreUnsupported
 
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What a file system says that gives no file a second name."""
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What the system says when there is no room: the device, a quota, a limit on the size of a file."""
 _UNSUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ELOOP})
@@ -226,7 +227,7 @@ class Disk:
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno in _NO_LINKS:
+            if error.errno in NO_LINKS:
                 raise StoreUnsupported(
                     f"the file system gives a file no second name ({os.strerror(error.errno or 0)})",
                     action="create",
@@ -260,7 +261,31 @@ class Disk:
             raise _failed(NotADirectoryError(errno.ENOTDIR, "Not a directory"), "make", path) from None
         except OSError as error:
             raise _failed(error, "make", path) from error
-        self.sync_directory(parent)
+        try:
+            self.sync_directory(parent)
+        except StoreError:
+            # whoever finds it the next time would take its name for durable
+            self._remove_directory(path)
+            raise
+
+    def sync_above(self, path: str) -> None:
+        """Return when the name of a directory is durable, and those of the ones above it.
+
+        Whoever made them may have died before they were. It goes up as far as they look as if they were made here.
+        """
+        path = os.path.abspath(path)
+        while (parent := os.path.dirname(path)) != path:
+            status = self.status_of(path)
+            if status is None or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != _DIRECTORY_MODE:
+                return
+            self.sync_directory(parent)
+            path = parent
+
+    def _remove_directory(self, path: str) -> None:
+        try:
+            os.rmdir(path)
+        except OSError:
+            return
 
     def replace(self, path: str, data: bytes) -> None:
         """Make a small file hold this, as well as it goes: for what only describes, so nothing is synced or raised."""

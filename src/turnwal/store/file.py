@@ -55,6 +55,7 @@ class FileStore:
         self._disk = Disk() if disk is None else disk
         self._network = network
         self._local = False
+        self._named = False
         self._claims: set[FileClaim] = set()
 
     def claim(self, session: str, *, create: bool = True, wait: float = 0.0, owner: str = "") -> FileClaim:
@@ -97,6 +98,7 @@ class FileStore:
         path = self._paths(session).log
         self._disk.make_directory(self._root)
         self._check_place(path, "create")
+        self._sync_names_above()
         return put(self._disk, path, lines, session=session)
 
     def read(
@@ -206,10 +208,17 @@ class FileStore:
         """Make the name of an empty session durable; whoever made it may have died before it was."""
         try:
             self._disk.sync_directory(os.path.dirname(path))
+            self._sync_names_above()
         except StoreError:
             # a second sync of the same name would prove nothing, so the next owner makes a new one
             self._disk.discard(path)
             raise
+
+    def _sync_names_above(self) -> None:
+        """Make the names that lead to the directory durable, once; whoever made it may have died before they were."""
+        if not self._named:
+            self._disk.sync_above(self._root)
+            self._named = True
 
     def _check_place(self, path: str, action: str) -> None:
         if self._network or self._local:

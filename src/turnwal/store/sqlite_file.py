@@ -11,10 +11,11 @@ Does not: open the file by path itself; closing such a descriptor would drop SQL
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH101, PTH120
+# ruff: noqa: PTH101, PTH120, PTH123
 
 import os
 import stat
+import struct
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,6 +33,11 @@ _READING: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 SCHEMA: Final = 1
 """The schema this version writes; a newer one is refused."""
+
+_JOURNAL_HEADER: Final = struct.Struct(">16xI")
+"""Of a rollback journal: how many pages the file had before."""
+_PAGE: Final = 4096
+"""What SQLite makes its pages, and so the size of a file to which nothing was ever committed."""
 
 LEAST_SQLITE: Final = (3, 51, 3)
 """The first release without the defect that can corrupt a WAL while it is reset."""
@@ -136,6 +142,11 @@ def connect_to_read(path: str) -> apsw.Connection | None:
                 connection.close()
                 return None
             _check_schema(connection, path)
+        except apsw.ReadOnlyError as error:
+            connection.close()
+            if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK and _was_empty(path):
+                return None
+            raise
         except BaseException:
             connection.close()
             raise
@@ -177,9 +188,24 @@ def _is_made(path: str, disk: Disk) -> bool:
     return True
 
 
+def _was_empty(path: str) -> bool:
+    """Whether a journal that has to be rolled back leads to an empty file, and one page is all that is given up for it.
+
+    So it is where whoever made the file died before its first change was done. One page holds no rows of anybody.
+    """
+    try:
+        with open(f"{path}-journal", "rb", buffering=0) as journal:  # SQLite has no locks on it that a close would drop
+            header = journal.read(_JOURNAL_HEADER.size)
+        size = os.lstat(path).st_size
+    except OSError:
+        return False
+    return len(header) == _JOURNAL_HEADER.size and not any(_JOURNAL_HEADER.unpack(header)) and size <= _PAGE
+
+
 def _make(path: str, disk: Disk) -> None:
     """Make an empty file that only its owner may read, as SQLite will make those beside it after its pattern."""
     disk.make_directory(os.path.dirname(path))
+    disk.sync_above(os.path.dirname(path))
     try:
         os.mknod(path, stat.S_IFREG | 0o600)  # makes it without opening it
         os.chmod(path, 0o600)
