@@ -6,6 +6,7 @@ hold, when a planted defect was not caught, or when too little was seen for the 
 
 import argparse
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -78,12 +79,13 @@ def canaries(report: Report, options: argparse.Namespace) -> None:
     _caught(report, "no file is synced, by the count of syncs", unpaid, "without a sync of any file")
     asked_again = recorded("faulty", "file", "retried", inject=["fdatasync:error=EIO:when=4"])
     _caught(report, "a failed sync is asked for again", judged(asked_again, seed, 1, steady=False).violations, LOST)
-    try:
-        record(["true"], ".", env={"LD_PRELOAD": "/usr/lib/libeatmydata.so"})
-    except Unrecordable as error:
-        _caught(report, "recorded under eatmydata", [str(error)], "eatmydata")
-    else:
-        _caught(report, "recorded under eatmydata", [], "eatmydata")
+    said = []
+    with tempfile.TemporaryDirectory(prefix="turnwal-power-") as directory:
+        try:
+            record(["true"], directory, env={"LD_PRELOAD": "/usr/lib/libeatmydata.so"})
+        except Unrecordable as error:
+            said.append(str(error))
+    _caught(report, "recorded under eatmydata", said, "eatmydata")
 
 
 def _caught(report: Report, name: str, found: list[str], shown: str) -> None:
