@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash races frameworks build clean
+.PHONY: demo test check format bench crash races fuzz mutation frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -34,6 +34,16 @@ crash: $(READY)
 races: $(READY)
 	$(BIN)/python -m tests.races
 
+# An hour of one target: make fuzz SECONDS=3600 ONLY=format-codex
+SECONDS ?= 600
+ONLY ?=
+
+fuzz: .fuzz/.ready
+	.fuzz/bin/python -m tests.fuzz --guided --seconds $(SECONDS) $(ONLY:%=--only %)
+
+mutation: .mutation/.ready
+	.mutation/bin/python -m tests.mutation
+
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \
 	$(shell $(PYTHON) -c 'import sys; print("openhands" if sys.version_info >= (3, 12) else "")')
@@ -50,6 +60,20 @@ build: $(READY)
 clean:
 	rm -rf dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.fuzz/.ready: pyproject.toml
+	$(PYTHON) -m venv .fuzz
+	.fuzz/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.fuzz/bin/python -m pip install --quiet --only-binary atheris --editable . --group fuzz || { \
+		echo "atheris has no wheel for $$($(PYTHON) -V) on this machine; it has for CPython 3.11 to 3.14 on Linux (x86-64): " \
+		"make fuzz PYTHON=python3.12, or fuzz without it: $(BIN)/python -m tests.fuzz --inputs 100000" >&2; exit 1; }
+	touch $@
+
+.mutation/.ready: pyproject.toml
+	$(PYTHON) -m venv .mutation
+	.mutation/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.mutation/bin/python -m pip install --quiet --editable . --group mutation
+	touch $@
 
 .PRECIOUS: .frameworks/%/.ready
 .frameworks/%/.ready: pyproject.toml
