@@ -31,8 +31,9 @@ _FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH, postgresql://�
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 
-_PASSWORDS: Final = (re.compile(r"(//[^/:@?]*:).*@"), re.compile(r"([?&](?:ssl)?password=)[^&]*"))
-"""Where passwords stand in a URL: behind a user, up to the last @, since what is not encoded may hold any character."""
+_USER: Final = re.compile(r"//[^/:@?]*:")
+"""Behind a user and a colon stands a password, up to the last @, since what is not encoded may hold any character."""
+_PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
@@ -70,9 +71,10 @@ def migrate_store(url: str) -> bool:
 
 def shown(url: str) -> str:
     """A URL as it may be printed: without its passwords."""
-    for password in _PASSWORDS:
-        url = password.sub(r"\1…@" if password is _PASSWORDS[0] else r"\1…", url)
-    return url
+    user, end = _USER.search(url), url.rfind("@")
+    if user is not None and user.end() <= end:
+        url = f"{url[: user.end()]}…{url[end:]}"
+    return _PASSWORD.sub(r"\1…", url)
 
 
 def _text(url: object) -> str:
@@ -99,7 +101,7 @@ def _memory(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 
 def _file(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
-    path = url if rest is None else _path_of(url, rest)
+    path = _encodable(url, url) if rest is None else _path_of(url, rest)
     if os.path.isfile(path):
         raise _invalid(
             url,
@@ -121,9 +123,19 @@ def _path_of(url: str, rest: str) -> str:
                 f"it names the machine {host.rpartition('@')[2]!r}",
                 "file:PATH is relative, file:///PATH is absolute",
             )
-        path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path)))
+        encoded = os.fsencode(_encodable(url, path))
+        path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), encoded))
     if not path or "\0" in path:
         raise _invalid(url, "it names no path")
+    return _encodable(url, path)
+
+
+def _encodable(url: str, path: str) -> str:
+    """The path, if it is one that the system has bytes for; those of other encodings are halves of characters here."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise _invalid(url, "it holds half a character, which no path does") from None
     return path
 
 
@@ -145,10 +157,16 @@ def _postgres(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 def _dsn(rest: str) -> str:
     """What the driver is given. It would take half a password for the host, and print it, where an @ is not encoded."""
-    if re.search(r"//[^?]*[@/][^?]*@", rest):
+    if any(map(_is_ambiguous, rest.split("?"))):
         hint = "write %40 for @ and %2F for / in the user, the password and the name of the database"
         raise InvalidStoreUrl("an @ or / in it is not encoded", action="open", subject="postgresql:", hint=hint)
     return f"postgresql:{rest}"
+
+
+def _is_ambiguous(part: str) -> bool:
+    """Whether an @ or / stands before the last @ of an authority, so that nobody can tell where the host begins."""
+    before = part.partition("//")[2].rpartition("@")[0]
+    return "@" in before or "/" in before
 
 
 def _no_driver(error: ImportError) -> StoreUnsupported:

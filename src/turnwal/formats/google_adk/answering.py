@@ -12,13 +12,13 @@ from typing import Any, Final
 from uuid import UUID
 
 import apsw
-import msgspec
 
 from turnwal.core.errors import Refused
 from turnwal.formats.database import copied_to
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Found
 from turnwal.formats.google_adk.rows import KNOWN, OF_SESSION, PICKLED, Event, events, named, version
+from turnwal.formats.lenient import encoded
 from turnwal.formats.wording import MARK, text_for
 
 _LATER: Final = timedelta(milliseconds=1)
@@ -53,7 +53,7 @@ def _answer(connection: apsw.Connection, found: Found, asked: dict[str, list[Ope
     for place, calls in asked.items():
         newest, seconds = _later(newest)
         made = _made(asking[place], place, calls, seconds)
-        values = (made["id"], app, user, session, made["invocation_id"], newest, msgspec.json.encode(made).decode())
+        values = (made["id"], app, user, session, made["invocation_id"], newest, encoded(made).decode())
         columns = "id, app_name, user_id, session_id, invocation_id, timestamp, event_data"
         connection.execute(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
     query = "UPDATE sessions SET update_time = max(update_time, ?) WHERE app_name = ? AND user_id = ? AND id = ?"
