@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -58,3 +59,11 @@ def wait_for(pid: int, timeout_s: float) -> int | None:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.001)
     return None
+
+
+def without_threads() -> None:
+    """Wait for the threads of what was closed: only a process that has none may fork."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(10)
+    assert threading.active_count() == 1, threading.enumerate()
