@@ -254,6 +254,45 @@ def test_a_database_of_another_program_is_left_alone(path: Path, mode: str) -> N
     assert [name.read_bytes() for name in names] == before
 
 
+def dead_in_a_transaction(path: Path, *before: str) -> None:
+    """Have what a process leaves that dies in the middle of a transaction, some pages of it written already."""
+    code = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('PRAGMA cache_size=1'); [c.execute(each) for each in sys.argv[2:]];"
+        "c.execute('BEGIN'); c.execute('CREATE TABLE t (x)');"
+        "[c.execute('INSERT INTO t VALUES (randomblob(3000))') for _ in range(50)]; os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path), *before], check=True)
+    assert path.stat().st_size > 0
+    assert path.with_name("agents.db-journal").stat().st_size > 0
+
+
+def test_a_file_whose_maker_died_in_the_middle_is_made_anew(path: Path) -> None:
+    dead_in_a_transaction(path)
+    before = path.read_bytes()
+
+    store = SqliteStore(path)
+    assert list(store.sessions()) == []
+    assert not store.probe("s").exists
+    assert path.read_bytes() == before  # looking undoes nothing
+
+    begun(store)
+    store.close()
+    assert stored(path) == lines_of(log_of(3, "s"))
+
+
+def test_what_another_program_left_half_written_is_not_undone(path: Path) -> None:
+    dead_in_a_transaction(path, "CREATE TABLE theirs (x)")
+    before = [path.read_bytes(), path.with_name("agents.db-journal").read_bytes()]
+
+    store = SqliteStore(path)
+    for act in (lambda: store.claim("s"), lambda: list(store.sessions())):
+        with pytest.raises(StoreFailed, match="ReadOnly"):
+            act()
+    store.close()
+    assert [path.read_bytes(), path.with_name("agents.db-journal").read_bytes()] == before
+
+
 def test_a_newer_schema_is_refused_and_untouched(path: Path) -> None:
     store = SqliteStore(path)
     begun(store)

@@ -30,6 +30,13 @@ APPLICATION_ID: Final = 0x74_77_61_6C
 _WRITING: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
 _READING: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
+_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
+_JOURNAL_PAGES: Final = slice(16, 20)
+"""Where the header of a rollback journal says how long the database was ahead of what it undoes, in pages.
+
+A file of ours has a journal only while it is made, and was empty ahead of it; all that follows goes through the `-wal`.
+"""
+
 SCHEMA: Final = 1
 """The schema this version writes; a newer one is refused."""
 
@@ -121,24 +128,41 @@ def connect_to_write(path: str) -> apsw.Connection:
 
 
 def connect_to_read(path: str) -> apsw.Connection | None:
-    """Return a read-only connection, or None when the file is absent or empty. Raises as `connect_to_write` does."""
+    """Return a read-only connection, or None when the file is absent, empty, or was left in the middle of its making.
+
+    Raises as `connect_to_write` does.
+    """
     try:
         if os.lstat(path).st_size == 0:
             return None
     except (FileNotFoundError, NotADirectoryError):
         return None
     with Translated("open", path):
-        connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?mode=ro", flags=_READING)
         try:
-            _settle(connection)
-            _check_ours(connection, path)
-            if _value(connection, "PRAGMA application_id") == 0:
-                connection.close()
-                return None
-            _check_schema(connection, path)
-        except BaseException:
+            return _connected_to_read(path)
+        except apsw.ReadOnlyError as error:
+            # a death left a journal that has to be undone first, which a reader may not do
+            journal = Disk().glance(f"{path}-journal", _JOURNAL_PAGES.stop)
+            undone_is_empty = journal.startswith(_JOURNAL) and journal[_JOURNAL_PAGES] == bytes(4)
+            waits_for_undoing = getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK
+            if not waits_for_undoing or (journal and not undone_is_empty):
+                raise
+    # undone, it is an empty file; without a journal, another process has undone it by now
+    return None if journal else connect_to_read(path)
+
+
+def _connected_to_read(path: str) -> apsw.Connection | None:
+    connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?mode=ro", flags=_READING)
+    try:
+        _settle(connection)
+        _check_ours(connection, path)
+        if _value(connection, "PRAGMA application_id") == 0:
             connection.close()
-            raise
+            return None
+        _check_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
