@@ -29,7 +29,7 @@ bench: $(READY)
 	$(BIN)/python -m bench
 
 crash: $(READY)
-	$(BIN)/python -m tests.crash
+	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS))
 
 races: $(READY)
 	$(BIN)/python -m tests.races

@@ -129,5 +129,10 @@ def _rows(path: Path, session: str) -> bytes:
         if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'line'").get:
             return b""
         return b"".join(line + b"\n" for (line,) in connection.execute(statement, (session.encode(),)))
+    except apsw.ReadOnlyError as error:
+        # a reader may not undo what a death left of the making of the file; nothing was committed yet
+        if getattr(error, "extendedresult", 0) != apsw.SQLITE_READONLY_ROLLBACK:
+            raise
+        return b""
     finally:
         connection.close(True)

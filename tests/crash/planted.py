@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 from unittest import mock
@@ -175,6 +176,22 @@ class LateStore(Around):
 
     def wrap(self, claim: Claim) -> Claim:
         return LateClaim(claim)
+
+
+class PiecemealClaim(WrappedClaim):
+    """Writes a batch one line after another, so that a death leaves a part of it."""
+
+    def append(self, lines: Sequence[bytes], after: Head) -> None:
+        for line in lines:
+            self._claim.append([line], after)
+            after = Head(after.count + 1, sha256(line).hexdigest())
+
+
+class PiecemealStore(Around):
+    """Keeps no batch whole."""
+
+    def wrap(self, claim: Claim) -> Claim:
+        return PiecemealClaim(claim)
 
 
 class CuttingStore(WrappedStore):
