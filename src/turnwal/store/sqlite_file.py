@@ -23,6 +23,7 @@ import apsw
 from turnwal.core.errors import StoreFailed, StoreUnsupported, TooNew
 from turnwal.store.disk import Disk
 from turnwal.store.sqlite_errors import Translated
+from turnwal.store.sqlite_waiting import Patience
 
 APPLICATION_ID: Final = 0x74_77_61_6C
 """`twal`, in the header of the file."""
@@ -215,7 +216,7 @@ def _make(path: str, disk: Disk) -> None:
 
 
 def _settle(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(BUSY_MS)
+    connection.set_busy_handler(Patience(BUSY_MS))
     # else it compiles a statement again for each value that it looks for in an index, which took half of an append
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
