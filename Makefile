@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash races frameworks build clean
+.PHONY: demo test check format bench crash races soak frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -33,6 +33,9 @@ crash: $(READY)
 
 races: $(READY)
 	$(BIN)/python -m tests.races
+
+soak: $(READY)
+	$(BIN)/python -m tests.soak
 
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \
