@@ -111,7 +111,7 @@ def _place(
     **options: Any,
 ) -> Place:
     def make(**more: Any) -> Store:
-        return open_store(url, **options, **more)
+        return open_store(url, **{**options, **more})
 
     return Place(name, root, url, options, make, bytes_of, life_s, recovery_s)
 
