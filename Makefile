@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash races power frameworks build clean
+.PHONY: demo test check format bench bench-peers crash races power soak frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -36,13 +36,16 @@ bench-peers: $(READY) $(PEERS:%=.peers/%/.ready)
 	.peers/plot/bin/python -m bench.peers.plot
 
 crash: $(READY)
-	$(BIN)/python -m tests.crash
+	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS))
 
 races: $(READY)
 	$(BIN)/python -m tests.races
 
 power: $(READY)
 	$(BIN)/python -m tests.power
+
+soak: $(READY)
+	$(BIN)/python -m tests.soak
 
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \
