@@ -14,31 +14,52 @@ if TYPE_CHECKING:
 
 
 class HeadType(click.ParamType["Head"]):
-    """COUNT:HASH on the command line."""
+    """COUNT:HASH, or a file that holds one, on the command line."""
 
-    name = "COUNT:HASH"
+    name = "HEAD"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Head":
-        """Read a head; what is none is a usage error."""
+        """Read a head; what is none, and names no file with one, is a usage error."""
         from turnwal.core.chain import Head
         from turnwal.core.errors import InvalidName
 
+        if isinstance(value, Head):
+            return value
         try:
-            return value if isinstance(value, Head) else Head.parse(value)
+            return Head.parse(value)
         except InvalidName as error:
-            self.fail(f"{error.message}; {error.hint}", param, ctx)
+            found = _in_file(value)
+            if found is None:
+                self.fail(f"{error.message}, and no file with one; {error.hint} and --save keeps it", param, ctx)
+            return found
+
+
+def _in_file(path: str) -> "Head | None":
+    """The newest head in a file, None where there is none."""
+    from turnwal.core.kept import SLOT_BYTES, SLOTS, heads_in, newest
+
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - a path that is none is not found, whatever it holds
+            return newest(heads_in(file.read(SLOTS * SLOT_BYTES)))
+    except (OSError, ValueError):
+        return None
 
 
 @click.command(short_help="Check every byte of a session.")
 @session_argument()
-@click.option("--expect", type=HeadType(), help="A head that the log must have gone through, from `turnwal head`.")
+@click.option(
+    "--expect",
+    type=HeadType(),
+    help="A head that the log must have gone through: COUNT:HASH, or a file from `head --save`.",
+)
 @store_option
 @json_option
 def verify(*, session: str, expect: "Head | None", store: str | None, as_json: bool) -> int:
     """Check every byte of a session: the chain, the seqs, what each boundary says is open, and damage.
 
-    Prints the count and the head. Exits 4 when bytes are no record and no event covers them, and 1 when the log is not
-    the one that was expected. Interrupted work is no damage: a log may be interrupted and intact.
+    Prints the count and the head. Exits 4 when bytes are no record and no event covers them, and when the log is not the
+    one that --expect or the head that its store keeps was taken from. Interrupted work is no damage. A log is called
+    intact only where a head from elsewhere names its end: a shorter chain is a valid chain.
     """
     from turnwal.session.verifying import verify as check
 
@@ -46,7 +67,7 @@ def verify(*, session: str, expect: "Head | None", store: str | None, as_json: b
         found = check(place.sessions.store, place.id, expect=expect)
     if as_json:
         value = {"session": place.name, **found.to_json()}
-        print_json(value | ({"expected": None} if expect is None else {}))
+        print_json(value | ({"expected": None} if expect is None and found.kept is None else {}))
     else:
         _print(place.name, found)
     if found.mismatch is not None:
@@ -54,9 +75,9 @@ def verify(*, session: str, expect: "Head | None", store: str | None, as_json: b
 
         found.mismatch.action, found.mismatch.subject = "verify", place.name
         report(found.mismatch, as_json=as_json)
-    if found.gap is not None:
+    if not found.sound:
         return exits.DAMAGED
-    return exits.ERROR if found.mismatch is not None or found.newer else exits.OK
+    return exits.ERROR if found.newer else exits.OK
 
 
 def _print(name: str, found: "Report") -> None:
@@ -80,5 +101,22 @@ def _print(name: str, found: "Report") -> None:
         screen.line(
             f"interrupted work: the turn that began at seq {seqs_text(found.open_turns)} is open; that is no damage"
         )
-    if found.intact:
-        screen.line(("intact", "green") if found.events else "empty: it never began")
+    if found.sound and not found.events:
+        screen.line("empty: it never began")
+    elif found.verdict == "intact":
+        screen.line(("intact", "green"), ": a head that is kept elsewhere names the last event")
+    elif found.verdict == "tail_not_verifiable":
+        _print_tail(screen, found)
+
+
+def _print_tail(screen: Screen, found: "Report") -> None:
+    from turnwal.cli.telling import counted
+
+    sound = ("sound", "green")
+    if found.anchor is None:
+        rest = "; the tail is not verifiable: no head is kept elsewhere, so nobody can say whether events are missing"
+        screen.line(sound, f"{rest} at the end (`turnwal head --save` keeps one)", wrap=True)
+        return
+    behind = counted(found.head.count - found.anchor.count, "event")
+    rest = f", and nothing is missing up to the head that was kept at {counted(found.anchor.count, 'event')}"
+    screen.line(sound, f"{rest}; the tail of {behind} behind it is not verifiable", wrap=True)

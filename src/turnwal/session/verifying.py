@@ -3,7 +3,10 @@
 Promises:
 - Reads through the same framing as opening and recovering, so that they cannot disagree about where a log ends (F23).
 - The chain and the seqs of every record; every `open` and `waiting` that a boundary carries, recomputed; bytes that no
-  `damage` event covers; every finding of the whole log; the head, and whether an expected head is one of its past.
+  `damage` event covers; every finding of the whole log; the head, and whether an expected head and the kept one are of
+  its past.
+- A log is called intact only where a head from elsewhere names its last line. A shorter chain is a valid chain, so
+  without one nobody can say that nothing is missing at the end.
 - One pass, with memory bounded by what is open and a few bytes for each call.
 
 Does not: write, own, or vouch for what follows a gap. What is open behind one is told as opening would find it from the
@@ -13,21 +16,32 @@ to its end (F12).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from turnwal.core.chain import EMPTY, Head, after, check_expected
 from turnwal.core.errors import HeadMismatch, TooNew
 from turnwal.core.findings import Finding
+from turnwal.core.kept import lacks, newest
 from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
 from turnwal.core.types import BOUNDARIES, FORMAT, TYPES, check_known
 from turnwal.session.opening import check_start, open_tail
+from turnwal.store.covering import short_of
 from turnwal.store.names import not_found
 from turnwal.store.protocol import Gap, Record, Store
 
 _PLAIN: Final = frozenset(type for type, fields in TYPES.items() if "format" not in fields)
 """The types of which nothing is checked but their place: no format, and so no `open` and `waiting` either."""
+
+
+Verdict = Literal["intact", "tail_not_verifiable", "damaged", "not_the_history"]
+"""What can be said of a log.
+
+`intact`: every byte is accounted for, and a head from elsewhere names its last line. `tail_not_verifiable`: the same, but
+nothing from elsewhere says where it ends. `damaged`: bytes are no record. `not_the_history`: a head from elsewhere is
+not one of those that it went through: its end is missing, or it is another history.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +62,25 @@ class Report:
     newer: str = ""
     """The first record of a newer turnwal, of which nothing but its place in the chain was verified."""
     mismatch: HeadMismatch | None = None
-    """Why the expected head is none of the heads that the log went through."""
+    """Why the expected head, or the kept one, is none of the heads that the log went through."""
+    kept: Head | None = None
+    """The head that the store keeps apart from the log."""
+    anchor: Head | None = None
+    """The newest head from elsewhere, expected or kept, that is one of those the log went through."""
 
     @property
-    def intact(self) -> bool:
+    def sound(self) -> bool:
         """Whether every byte is accounted for and the log is the expected one. Interrupted work is no damage."""
         return self.gap is None and self.mismatch is None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the log is, in a word."""
+        if self.mismatch is not None:
+            return "not_the_history"
+        if self.gap is not None:
+            return "damaged"
+        return "intact" if self.head in (self.anchor, EMPTY) else "tail_not_verifiable"
 
     @property
     def interrupted(self) -> bool | None:
@@ -66,7 +93,7 @@ class Report:
         """The report as plain values."""
         gap = self.gap
         return {
-            "intact": self.intact,
+            "verdict": self.verdict,
             "events": self.events,
             "head": str(self.head),
             "interrupted": self.interrupted,
@@ -74,6 +101,8 @@ class Report:
             "owner": self.owner,
             "damage": None if gap is None else gap_to_json(gap),
             "newer": self.newer,
+            "kept": None if self.kept is None else str(self.kept),
+            "anchor": None if self.anchor is None else str(self.anchor),
             "expected": self.mismatch is None,
             "findings": [finding.to_json() for finding in self.findings],
         }
@@ -82,14 +111,20 @@ class Report:
 def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     """Read all of a session and report on it; an empty one is a report on nothing.
 
-    `expect` is a head that the log must have gone through. Raises `SessionNotFound`, `DamagedStart`, `OverLimit`, and
+    `expect` is a head that the log must have gone through. Raises `SessionNotFound`, `HeadMismatch` for a session that
+    is gone and whose head is kept, or whose kept head cannot be read, `DamagedStart`, `OverLimit`, and
     `TooNew` for a line that this version cannot even place in the chain.
     """
     presence = store.probe(session)
+    kept = store.kept(session)
     if not presence.exists:
+        if kept is not None:
+            hint = "restore a copy; where the session was removed on purpose, remove the file of its head as well"
+            raise HeadMismatch(f"the log {lacks(0, kept)}", action="verify", subject=session, hint=hint)
         raise not_found(session, "verify")
     if presence.empty:
-        return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=_mismatch(expect, EMPTY))
+        mismatch = _mismatch(expect, EMPTY) or _mismatch(kept, EMPTY)
+        return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=mismatch, kept=kept)
     check_start(store, session, newer=True)
     scan = Scan()
     feed = scan.feed
@@ -117,15 +152,23 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
     unread = gap is not None and gap.corrupt
+    mismatch = _mismatch(expect, passed or head)
+    met = [] if expect is None or mismatch is not None else [expect]
+    if gap is not None and gap.kept is not None:
+        mismatch = short_of(gap, "verify", session)
+    elif kept is not None and gap is None:
+        met.append(kept)
     return Report(
         head,
         events,
-        gap,
+        gap if gap is None or gap.length or gap.readable else None,
         tuple(scan.findings if unread else final_findings(scan)),
         _open_behind(store, session) if unread else tuple(scan.open_seqs()),
         store.probe(session).owner,
         newer,
-        _mismatch(expect, passed or head),
+        mismatch,
+        kept,
+        newest(met),
     )
 
 

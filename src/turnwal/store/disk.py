@@ -219,6 +219,35 @@ class Disk:
             raise _failed(error, "make", path) from error
         self.sync_directory(parent)
 
+    def write_whole(self, path: str, data: bytes, *, new: str) -> None:
+        """Make a small file hold this: on return it does, durably; before, and after a crash, it is as it was.
+
+        It is written under the name `new` first, in the same directory, which is written over and not left behind.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(new, flags, _FILE_MODE)
+        except OSError as error:
+            raise _failed(error, "create", new) from error
+        try:
+            try:
+                self.write_at(descriptor, data, 0, new)
+                self.sync(descriptor, new)
+            finally:
+                os.close(descriptor)
+            self.rename(new, path)
+        except BaseException:
+            self.discard(new)
+            raise
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def rename(self, name: str, path: str) -> None:
+        """Give a file another name, in place of what has that name."""
+        try:
+            os.rename(name, path)
+        except OSError as error:
+            raise _failed(error, "rename", path) from error
+
     def replace(self, path: str, data: bytes) -> None:
         """Make a small file hold this, as well as it goes: for what only describes, so nothing is synced or raised."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

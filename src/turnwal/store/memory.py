@@ -231,6 +231,11 @@ class MemoryStore:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not shelf.count, owner=shelf.owner)
 
+    def kept(self, session: str) -> Head | None:
+        """Return None: what is gone with the process needs no head beside it."""
+        check_id(session)
+        return None
+
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
         with self._memory.lock:
