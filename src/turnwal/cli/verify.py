@@ -30,7 +30,7 @@ class HeadType(click.ParamType["Head"]):
         except InvalidName as error:
             found = _in_file(value)
             if found is None:
-                self.fail(f"{error.message}, and no file with one; {error.hint} and --save keeps it", param, ctx)
+                self.fail(f"{error.message}, and names no file with one; {error.hint}", param, ctx)
             return found
 
 
@@ -57,9 +57,9 @@ def _in_file(path: str) -> "Head | None":
 def verify(*, session: str, expect: "Head | None", store: str | None, as_json: bool) -> int:
     """Check every byte of a session: the chain, the seqs, what each boundary says is open, and damage.
 
-    Prints the count and the head. Exits 4 when bytes are no record and no event covers them, and when the log is not the
-    one that --expect or the head that its store keeps was taken from. Interrupted work is no damage. A log is called
-    intact only where a head from elsewhere names its end: a shorter chain is a valid chain.
+    Prints the count and the head. Exits 4 when bytes are no record and no event covers them, and when the log is not
+    the one that --expect, or the head that its store keeps, was taken from. Interrupted work is no damage. A log is
+    called intact only where a head from elsewhere names its end: a shorter chain is a valid chain.
     """
     from turnwal.session.verifying import verify as check
 
@@ -82,6 +82,7 @@ def verify(*, session: str, expect: "Head | None", store: str | None, as_json: b
 
 def _print(name: str, found: "Report") -> None:
     from turnwal.cli.telling import counted, gap_text, seqs_text, tell_findings
+    from turnwal.core.breaks import SENTENCES
 
     screen = Screen()
     screen.line(f"{name}: {counted(found.events, 'event')}")
@@ -90,8 +91,10 @@ def _print(name: str, found: "Report") -> None:
         screen.line(("too new  ", "red"), found.newer, "; only its place in the chain was checked", wrap=True)
     if found.gap is not None:
         screen.line(("damage  ", "bold red"), gap_text(found.gap), wrap=True)
-        if not found.gap.readable and found.gap.kind == "torn":
+        if not found.gap.corrupt and found.gap.kind == "torn":
             screen.line("It is the beginning of a line whose write was cut off: nothing acknowledged was lost there.")
+    if found.looks is not None:
+        screen.line("it looks as if ", SENTENCES[found.looks], wrap=True)
     tell_findings(screen, found.findings)
     if found.owner is not None:
         screen.line(f"open, writer alive ({found.owner}): verified up to the head above", wrap=True)
@@ -101,17 +104,20 @@ def _print(name: str, found: "Report") -> None:
         screen.line(
             f"interrupted work: the turn that began at seq {seqs_text(found.open_turns)} is open; that is no damage"
         )
-    if found.sound and not found.events:
-        screen.line("empty: it never began")
-    elif found.verdict == "intact":
-        screen.line(("intact", "green"), ": a head that is kept elsewhere names the last event")
-    elif found.verdict == "tail_not_verifiable":
-        _print_tail(screen, found)
+    if found.sound:
+        _print_end(screen, found)
 
 
-def _print_tail(screen: Screen, found: "Report") -> None:
+def _print_end(screen: Screen, found: "Report") -> None:
+    """Print what can be said of the end of a log in which nothing is wrong."""
     from turnwal.cli.telling import counted
 
+    if not found.events:
+        screen.line("empty: it never began")
+        return
+    if found.verdict == "intact":
+        screen.line(("intact", "green"), ": a head that is kept elsewhere names the last event")
+        return
     sound = ("sound", "green")
     if found.anchor is None:
         rest = "; the tail is not verifiable: no head is kept elsewhere, so nobody can say whether events are missing"

@@ -100,9 +100,8 @@ def glance(store: Store, session: str) -> Glance:
 def _state(opening: Opening, planned: Plan, *, owned: bool, waits: bool) -> tuple[State, str]:
     gap = opening.gap
     if gap is not None and gap.corrupt:
-        if gap.kept is not None:
-            return "damaged", f"it {lacks(gap.after + 1, gap.kept)}"
-        return "damaged", f"a line {gap.reason}, and {gap.readable} readable records follow"
+        behind = f"a line {gap.reason}, and {gap.readable} readable records follow"
+        return "damaged", behind if gap.kept is None else f"it {lacks(gap.after + 1, gap.kept)}"
     if opening.newer:
         return "too_new", opening.newer[0].message
     if owned:

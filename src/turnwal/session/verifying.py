@@ -16,12 +16,14 @@ to its end (F12).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Literal
 
+from turnwal.core.breaks import PIECES_MAX, Look, look
 from turnwal.core.chain import EMPTY, Head, after, check_expected
-from turnwal.core.errors import HeadMismatch, TooNew
+from turnwal.core.errors import HeadMismatch, TooNew, TurnwalError
 from turnwal.core.findings import Finding
-from turnwal.core.kept import lacks, newest
+from turnwal.core.kept import has, lacks, newest
 from turnwal.core.line import Event
 from turnwal.core.recovery import final_findings
 from turnwal.core.scan import Scan
@@ -38,9 +40,9 @@ _PLAIN: Final = frozenset(type for type, fields in TYPES.items() if "format" not
 Verdict = Literal["intact", "tail_not_verifiable", "damaged", "not_the_history"]
 """What can be said of a log.
 
-`intact`: every byte is accounted for, and a head from elsewhere names its last line. `tail_not_verifiable`: the same, but
-nothing from elsewhere says where it ends. `damaged`: bytes are no record. `not_the_history`: a head from elsewhere is
-not one of those that it went through: its end is missing, or it is another history.
+`intact`: every byte is accounted for, and a head from elsewhere names its last line. `tail_not_verifiable`: the
+same, but nothing from elsewhere says where it ends. `damaged`: bytes are no record. `not_the_history`: a head from
+elsewhere is not one of those that it went through: its end is missing, or it is another history.
 """
 
 
@@ -67,6 +69,8 @@ class Report:
     """The head that the store keeps apart from the log."""
     anchor: Head | None = None
     """The newest head from elsewhere, expected or kept, that is one of those the log went through."""
+    looks: Look | None = None
+    """What the place looks like where the log breaks, None where it does not, or where a write was cut off."""
 
     @property
     def sound(self) -> bool:
@@ -76,6 +80,8 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """What the log is, in a word."""
+        if self.gap is not None and (self.gap.readable or self.gap.kind != "torn"):
+            return "damaged"
         if self.mismatch is not None:
             return "not_the_history"
         if self.gap is not None:
@@ -100,6 +106,7 @@ class Report:
             "open_turns": None if self.open_turns is None else list(self.open_turns),
             "owner": self.owner,
             "damage": None if gap is None else gap_to_json(gap),
+            "looks": self.looks,
             "newer": self.newer,
             "kept": None if self.kept is None else str(self.kept),
             "anchor": None if self.anchor is None else str(self.anchor),
@@ -118,10 +125,7 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     presence = store.probe(session)
     kept = store.kept(session)
     if not presence.exists:
-        if kept is not None:
-            hint = "restore a copy; where the session was removed on purpose, remove the file of its head as well"
-            raise HeadMismatch(f"the log {lacks(0, kept)}", action="verify", subject=session, hint=hint)
-        raise not_found(session, "verify")
+        raise _gone(session, kept)
     if presence.empty:
         mismatch = _mismatch(expect, EMPTY) or _mismatch(kept, EMPTY)
         return Report(EMPTY, 0, None, (), (), presence.owner, mismatch=mismatch, kept=kept)
@@ -144,20 +148,12 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         feed(event)
         events += 1
         if event.type not in _PLAIN:
-            bounds = event.type in BOUNDARIES
-            if not bounds or event.data.get("format", FORMAT) != FORMAT:
-                newer = newer or _newer(event)
-            if bounds:
-                _check_hint(scan, event)
+            found = _look(scan, event)
+            newer = newer or found
         last = item
     head = EMPTY if last is None else after(last.line, last.event)
     unread = gap is not None and gap.corrupt
-    mismatch = _mismatch(expect, passed or head)
-    met = [] if expect is None or mismatch is not None else [expect]
-    if gap is not None and gap.kept is not None:
-        mismatch = short_of(gap, "verify", session)
-    elif kept is not None and gap is None:
-        met.append(kept)
+    mismatch, anchor = _held_to(session, expect, passed or head, kept, gap)
     return Report(
         head,
         events,
@@ -168,8 +164,60 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         newer,
         mismatch,
         kept,
-        newest(met),
+        anchor,
+        _look_of(store, session, last, gap, None if mismatch is None else (gap and gap.kept) or expect),
     )
+
+
+def _look_of(store: Store, session: str, last: Record | None, gap: Gap | None, wanted: Head | None) -> Look | None:
+    """What a break looks like; `wanted` is a head from elsewhere that the log did not go through.
+
+    A cut-off write is no break as long as nothing from elsewhere misses anything.
+    """
+    head = EMPTY if last is None else after(last.line, last.event)
+    if gap is None or not gap.length or (gap.kind == "torn" and not gap.readable):
+        if wanted is None:
+            return None
+        return "end_missing" if wanted.count > head.count else "another_history"
+    behind = (item for item in store.read(session, past_damage=True) if isinstance(item, Gap) or not item.sound)
+    pieces = [
+        (item.line, item.event) if isinstance(item, Record) else None
+        for item in islice(behind, PIECES_MAX)
+        if isinstance(item, Record) or item.length
+    ]
+    all_seen = wanted is not None and len(pieces) < PIECES_MAX
+    lacks = all_seen and not any(has(piece[1], piece[0], wanted) for piece in pieces if piece and wanted)
+    return look(None if last is None else last.event, head, pieces, lacks_kept=lacks)
+
+
+def _gone(session: str, kept: Head | None) -> TurnwalError:
+    """The error for a session that is not there: whether it ever was, its kept head says."""
+    if kept is None:
+        return not_found(session, "verify")
+    hint = "restore a copy; where the session was removed on purpose, remove the file of its head as well"
+    return HeadMismatch(f"the log {lacks(0, kept)}", action="verify", subject=session, hint=hint)
+
+
+def _held_to(
+    session: str, expect: Head | None, passed: Head, kept: Head | None, gap: Gap | None
+) -> tuple[HeadMismatch | None, Head | None]:
+    """What the heads from elsewhere say against the log, and the newest of those that it went through."""
+    mismatch = _mismatch(expect, passed)
+    met = [] if mismatch is not None else [expect]
+    if gap is None:
+        met.append(kept)
+    elif gap.kept is not None:
+        mismatch = short_of(gap, "verify", session)
+    return mismatch, newest(met)
+
+
+def _look(scan: Scan, event: Event) -> str:
+    """Check what an event says of itself and of what is open; what only a newer turnwal writes is returned."""
+    bounds = event.type in BOUNDARIES
+    newer = "" if bounds and event.data.get("format", FORMAT) == FORMAT else _newer(event)
+    if bounds:
+        _check_hint(scan, event)
+    return newer
 
 
 def _open_behind(store: Store, session: str) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ A test hands in a disk of its own that fails where it likes.
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH100, PTH102, PTH108, PTH112, PTH120, PTH208
+# ruff: noqa: PTH100, PTH102, PTH104, PTH108, PTH112, PTH120, PTH208
 
 import errno
 import fcntl

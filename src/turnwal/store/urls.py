@@ -45,8 +45,8 @@ def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
     """Return the store that a URL or a path names; it is made with its first session.
 
     Options go to the store: `network=True` for files on a network file system, `heads=True` or `heads=DIR` to keep the
-    head of every session apart from it, as `?heads` in a URL. Raises `InvalidStoreUrl` for text that
-    names no store, and for an option that the store does not have.
+    head of every session apart from it, as `?heads` in a URL does. Raises `InvalidStoreUrl` for text that names no
+    store, and for an option that the store does not have.
     """
     text = _text(url)
     match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
@@ -86,7 +86,7 @@ def shown(url: str) -> str:
 
 
 def _without_heads(rest: str) -> tuple[str, bool | str | None]:
-    """What follows a scheme without its `heads`, and what that says: True, or a directory; None where it says nothing."""
+    """What follows a scheme without its `heads`, and what that says: True, a directory, or None where it is absent."""
     found = _HEADS.search(rest)
     if found is None:
         return rest, None
