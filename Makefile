@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench crash races frameworks build clean
+.PHONY: demo test check format bench crash corrupt races frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -30,6 +30,9 @@ bench: $(READY)
 
 crash: $(READY)
 	$(BIN)/python -m tests.crash
+
+corrupt: $(READY)
+	$(BIN)/python -m tests.corrupt
 
 races: $(READY)
 	$(BIN)/python -m tests.races

@@ -72,9 +72,9 @@ def _grown(chance: random.Random, folder: Path, *, lives: int, turns: int, harm:
             for _ in range(chance.randint(1, turns)):
                 _turn(chance, session)
         copies.append(path.read_bytes())
-    head = sessions.store.kept(ID)
-    assert head is not None
-    return History(path.read_bytes(), kept.read_bytes(), str(head), copies)
+    known = sessions.store.kept(ID)
+    assert known is not None
+    return History(path.read_bytes(), kept.read_bytes(), str(known.head), copies)
 
 
 def _harm(chance: random.Random, path: Path) -> None:

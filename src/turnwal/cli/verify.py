@@ -123,6 +123,10 @@ def _print_end(screen: Screen, found: "Report") -> None:
         rest = "; the tail is not verifiable: no head is kept elsewhere, so nobody can say whether events are missing"
         screen.line(sound, f"{rest} at the end (`turnwal head --save` keeps one)", wrap=True)
         return
+    if found.doubtful:
+        rest = ": one of the two places of the kept head cannot be read, so that a newer one may be lost; the tail"
+        screen.line(sound, f"{rest} behind {counted(found.anchor.count, 'event')} is not verifiable", wrap=True)
+        return
     behind = counted(found.head.count - found.anchor.count, "event")
     rest = f", and nothing is missing up to the head that was kept at {counted(found.anchor.count, 'event')}"
     screen.line(sound, f"{rest}; the tail of {behind} behind it is not verifiable", wrap=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
-from turnwal.core.chain import EMPTY, Head, digest
+from turnwal.core.chain import Head, digest
 from turnwal.core.errors import InvalidName
 from turnwal.core.line import Event
 
@@ -81,11 +81,6 @@ def lacks(count: int, kept: Head) -> str:
         events = "1 is" if missing == 1 else f"{missing:,} are"
         return f"ends at {count:,} events where its kept head counts {kept.count:,}: at least {events} missing"
     return f"has another line {kept.count - 1} than its kept head names: this is not the history that it was taken from"
-
-
-def is_behind(reached: Head, kept: Head | None) -> bool:
-    """Whether a log is known to have a kept head in its past without a look at any line."""
-    return kept is None or kept in (EMPTY, reached)
 
 
 def _head_of(line: bytes) -> Head | None:

@@ -67,6 +67,8 @@ class Report:
     """Why the expected head, or the kept one, is none of the heads that the log went through."""
     kept: Head | None = None
     """The head that the store keeps apart from the log."""
+    doubtful: bool = False
+    """Whether the file of the kept head can be read in part only, so that a newer one may be lost."""
     anchor: Head | None = None
     """The newest head from elsewhere, expected or kept, that is one of those the log went through."""
     looks: Look | None = None
@@ -86,7 +88,8 @@ class Report:
             return "not_the_history"
         if self.gap is not None:
             return "damaged"
-        return "intact" if self.head in (self.anchor, EMPTY) else "tail_not_verifiable"
+        reached = self.head in (self.anchor, EMPTY) and not self.doubtful
+        return "intact" if reached else "tail_not_verifiable"
 
     @property
     def interrupted(self) -> bool | None:
@@ -123,7 +126,8 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
     `TooNew` for a line that this version cannot even place in the chain.
     """
     presence = store.probe(session)
-    kept = store.kept(session)
+    known = store.kept(session)
+    kept = None if known is None else known.head
     if not presence.exists:
         raise _gone(session, kept)
     if presence.empty:
@@ -164,6 +168,7 @@ def verify(store: Store, session: str, *, expect: Head | None = None) -> Report:
         newer,
         mismatch,
         kept,
+        known is not None and not known.certain and anchor != expect,
         anchor,
         _look_of(store, session, last, gap, None if mismatch is None else (gap and gap.kept) or expect),
     )

@@ -37,7 +37,7 @@ from turnwal.store.frames import frames
 from turnwal.store.heads import Heads, Option, outstanding
 from turnwal.store.mounts import network_type
 from turnwal.store.names import SUFFIX, file_stem, is_digest_name, not_found, session_of
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.surely import surely
 
 OWNER_SUFFIX: Final = ".owner"
@@ -140,7 +140,7 @@ class FileStore:
             holder = self._holder(paths) if view.held() else None
             return Presence(exists=True, empty=view.empty(), owner=holder)
 
-    def kept(self, session: str) -> Head | None:
+    def kept(self, session: str) -> Kept | None:
         """The head that is kept of a session; see `Store.kept`."""
         return self._heads.kept(session)
 

@@ -65,13 +65,12 @@ def frames(
     framer = _Framer(source, position, EMPTY if after is None else after, subject, past_damage=past_damage)
     framer.kept = kept
     yield from framer.records(unfinished)
-    gap = None if framer.region is None else framer.region.gap()
-    lacking = framer.lacking(gap)
+    gap = None if framer.region is None else framer.region.gap(acknowledged=framer.kept_behind)
     if past_damage and gap is not None:
         yield from _salvage(source, gap, framer.head, subject)
         gap = None
-    if lacking is not None:
-        gap = _of_kept(lacking, framer, gap)
+    if framer.kept is not None and not framer.kept_behind:
+        gap = _of_kept(framer.kept, framer, gap)
     if gap is not None:
         yield gap
 
@@ -84,7 +83,7 @@ class _Framer:
         self.region: Region | None = None
         self.kept: Head | None = None
         """A head that is still to be met."""
-        self._kept_behind = False
+        self.kept_behind = False
         """Its line stands in the region, or stood in one that a `damage` event covers."""
         self._source = source
         self.position = position
@@ -106,10 +105,6 @@ class _Framer:
                 self._region_of(_reason(item.data)).add(item.data, ends=item.ends)
             elif not unfinished():
                 yield from self._judge(item.data, ends=False)
-
-    def lacking(self, gap: Gap | None) -> Head | None:
-        """The kept head that is nowhere in the log: neither met, nor behind damage that is told as such."""
-        return None if self._kept_behind and gap is not None and gap.readable else self.kept
 
     def _sound(self, lines: list[bytes]) -> Iterator[Record]:
         """The records that these lines begin with: what reading a whole log spends its time in.
@@ -170,7 +165,7 @@ class _Framer:
             self._lines += self.region.lines
             self.region = None
             record = Record(self.position, line, event)
-        if self._kept_behind or (self.kept is not None and has(record.event, line, self.kept)):
+        if self.kept_behind or (self.kept is not None and has(record.event, line, self.kept)):
             self.kept = None
         yield record
         self.head = after(line, record.event)
@@ -179,7 +174,7 @@ class _Framer:
 
     def _look_behind(self, line: bytes, event: Event | None) -> None:
         if self.kept is not None and event is not None and has(event, line, self.kept):
-            self._kept_behind = True
+            self.kept_behind = True
 
     def _region_of(self, reason: str) -> Region:
         """The region that a bad line belongs to, or begins; raises `DamagedStart` where nothing sound is before it."""

@@ -24,7 +24,7 @@ from turnwal.core.errors import HeadMismatch, OwnershipLost
 from turnwal.core.kept import SLOT_BYTES, SLOTS
 from turnwal.store.disk import Disk
 from turnwal.store.names import file_stem
-from turnwal.store.protocol import Record
+from turnwal.store.protocol import Kept, Record
 
 HEAD_SUFFIX: Final = ".head"
 
@@ -54,7 +54,7 @@ class Heads:
         """Where the head of a session is kept, None for nowhere."""
         return None if self._stem is None else self._stem(session) + HEAD_SUFFIX
 
-    def kept(self, session: str) -> Head | None:
+    def kept(self, session: str) -> Kept | None:
         """The head that is kept of a session, None where there is none. Raises `HeadMismatch` for an unreadable one."""
         path = self.path(session)
         return None if path is None else read(self._disk, path)
@@ -87,7 +87,7 @@ class HeadFile:
         self._inode = (-1, -1)
         self._next = 0
 
-    def kept(self) -> Head | None:
+    def kept(self) -> Kept | None:
         """The head that is kept; see `Heads.kept`."""
         return read(self._disk, self._path)
 
@@ -97,7 +97,7 @@ class HeadFile:
         """
         if self._descriptor < 0 and not self._open():
             self._disk.make_directory(os.path.dirname(self._path))
-            self._disk.write_whole(self._path, kept_heads.slot(head), new=f"{self._path}.new")
+            self._disk.write_whole(self._path, kept_heads.slot(head) * SLOTS, new=f"{self._path}.new")
             self._open()
             return
         self._check_name()
@@ -140,7 +140,7 @@ def in_directory(directory: str) -> Stem:
     return lambda session: os.path.join(directory, file_stem(session))
 
 
-def read(disk: Disk, path: str) -> Head | None:
+def read(disk: Disk, path: str) -> Kept | None:
     """The head in a file, None where there is no file. Raises `HeadMismatch` for a file that holds none."""
     descriptor = disk.open(path)
     if descriptor is None:
@@ -149,7 +149,8 @@ def read(disk: Disk, path: str) -> Head | None:
         content = disk.read_at(descriptor, SLOTS * SLOT_BYTES, 0, path)
     finally:
         disk.close(descriptor)
-    found = kept_heads.newest(kept_heads.slots_of(content))
+    slots = kept_heads.slots_of(content)
+    found = kept_heads.newest(slots)
     if found is None:
         raise HeadMismatch(
             "the file holds no head",
@@ -158,16 +159,17 @@ def read(disk: Disk, path: str) -> Head | None:
             hint="the log may be whole: `turnwal verify --expect` with a head from elsewhere tells; move this file "
             "away to go on without it",
         )
-    return found
+    return Kept(found, certain=None not in slots)
 
 
-def outstanding(kept: Head | None, after: Head | None, newest: Callable[[], Iterable[Record | None]]) -> Head | None:
-    """The kept head that reading behind `after` has yet to meet; None where nothing is kept, or it is met already.
+def outstanding(known: Kept | None, after: Head | None, newest: Callable[[], Iterable[Record | None]]) -> Head | None:
+    """The known head that reading behind `after` has yet to meet; None where nothing is kept, or it is met already.
 
     `newest` gives the lines from the end backwards. It is asked only where the kept head is before `after`, as it is
     when its owner died between the two syncs.
     """
-    if kept is None or kept_heads.is_behind(after or EMPTY, kept):
+    kept = None if known is None else known.head
+    if kept is None or kept in (EMPTY, after):
         return None
     if after is None or kept.count > after.count:
         return kept

@@ -32,7 +32,7 @@ from turnwal.store.postgres_link import durability_of
 from turnwal.store.postgres_links import Links
 from turnwal.store.postgres_queries import IDS, INTERRUPTED, SIZE, Found, chunks, find, id_of, key_of, names, newest
 from turnwal.store.postgres_schema import check_schema
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
 from turnwal.store.surely import surely
 
@@ -155,7 +155,7 @@ class PostgresStore:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not found.size, owner=told(found.owner.encode()) if found.alive else None)
 
-    def kept(self, session: str) -> Head | None:
+    def kept(self, session: str) -> Kept | None:
         """The head that is kept of a session; see `Store.kept`."""
         return self.heads.kept(session)
 

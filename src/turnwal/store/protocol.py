@@ -58,6 +58,14 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return self.readable > 0 or self.kept is not None
 
 
+class Kept(NamedTuple):
+    """A head that is kept of a session apart from its lines."""
+
+    head: Head
+    certain: bool = True
+    """Whether it is known to be the newest that was kept. Not so where its file can be read in part only."""
+
+
 class Presence(NamedTuple):
     """What can be said of a session without reading it."""
 
@@ -160,7 +168,7 @@ class Store(Protocol):
         """Say whether a session exists, is empty, and is owned now."""
         ...
 
-    def kept(self, session: str) -> Head | None:
+    def kept(self, session: str) -> Kept | None:
         """The head that is kept of a session apart from its lines, None where none is; never ahead of the log.
 
         Raises `HeadMismatch` where what is kept cannot be read. The session need not exist.

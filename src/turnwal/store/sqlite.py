@@ -33,7 +33,7 @@ from turnwal.store.heads import Heads, Option, in_directory, outstanding
 from turnwal.store.lifelock import LifeLock, check_supported, is_held
 from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told, written
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
 from turnwal.store.sqlite_append import Made, append, insert_whole, is_one_statement, number_of, own
 from turnwal.store.sqlite_file import check_path, check_version
@@ -143,7 +143,7 @@ class SqliteStore:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not found.size, owner=self._owner(found))
 
-    def kept(self, session: str) -> Head | None:
+    def kept(self, session: str) -> Kept | None:
         """The head that is kept of a session; see `Store.kept`."""
         return self.heads.kept(session)
 
