@@ -1,4 +1,4 @@
-"""SQLite files: every bit of a database at rest, and of the `-wal` of one whose writer died, and every length of both."""
+"""SQLite files: every bit and every length of a database at rest, and of the `-wal` of one whose writer died."""
 
 import random
 import subprocess
@@ -54,7 +54,7 @@ def grow(path: str) -> tuple[Sessions, "object"]:
 
 
 def stored(folder: Path, *, at_rest: bool) -> Stored:
-    """A small database: closed in order, or as its writer's death left it, with the newest events in the `-wal` alone."""
+    """A small database: closed in order, or as its writer's death left it, the newest events in the `-wal` alone."""
     path = folder / NAME
     with Sessions(SqliteStore(path, disk=Quick(), heads=True)).session("other") as session, session.turn(user="x"):
         pass

@@ -55,7 +55,7 @@ def branched(chance: random.Random, folder: Path, history: History, at: int) -> 
     """Another history that has the first `at` lines of this one."""
     path = folder / f"{ID}.jsonl"
     path.write_bytes(b"".join(history.lines[:at]))
-    with Sessions(FileStore(folder, disk=Quick())).session(ID) as session:
+    with Sessions(FileStore(folder, disk=Quick())).session(ID, accept_loss=True) as session:
         for _ in range(chance.randint(1, 3)):
             _turn(chance, session)
     return path.read_bytes()

@@ -112,7 +112,7 @@ def edited(seed: int, count: int, judging: Callable[[Path, History], Judge] = ju
 
 
 def middle(seed: int) -> Seen:
-    """Damage each line with lines behind it: nothing is cut, and the verdict says where, and how many are whole behind."""
+    """Damage each line with lines behind it: nothing is cut, and the verdict says where, and how many stand behind."""
     seen = Seen()
     with folders("made", "judged") as (made, judged):
         history = histories.plain(random.Random(f"middle {seed}"), made, lives=2)
@@ -121,7 +121,7 @@ def middle(seed: int) -> Seen:
         path = judged / f"{ID}.jsonl"
         for index in range(1, len(history.lines) - 1):
             lines = history.lines
-            lines[index] = lines[index][:30] + b"#" + lines[index][31:]
+            lines[index] = lines[index][:30] + b'"' + lines[index][31:]
             content = b"".join(lines)
             verdict = judge(content)
             seen.take(f"line {index}", verdict, same=False)
@@ -150,7 +150,7 @@ def agreement(seed: int, count: int) -> Seen:
             stranger = histories.plain(chance, other)
             judge = judge_of(judged, history)
             kept: str | None = history.head
-            if chance.random() < 0.3:  # noqa: PLR2004 - a share of them
+            if chance.random() < 0.3:
                 kept = None
                 (judged / f"{ID}.head").unlink()
             contents = [history.content]

@@ -130,6 +130,10 @@ def copy_all(
         return
 
 
+class _NotAsWritten(HeadMismatch):
+    """The other store does not read back what it was given."""
+
+
 def _copy(source: Store, target: Store, id: str, *, copied_at: int | None, stop: Callable[[], bool]) -> Copy:
     """Copy one session if it is not there; whatever goes wrong is in the answer."""
     try:
@@ -138,6 +142,8 @@ def _copy(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
         raise
     except SessionHeld as error:
         return Copy(id, "alive", holder=error.holder)
+    except _NotAsWritten as error:
+        return Copy(id, "failed", error=named(error, id))
     except (Damaged, DamagedStart, HeadMismatch) as error:
         return Copy(id, "damaged", error=named(error, id))
     except TurnwalError as error:
@@ -176,7 +182,7 @@ def _take(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
     with closing(lines_of(source, id, copied_at=copied_at)) as lines:
         head = take_in(target, id, counted(lines))
     if not _went_through(target, id, head):
-        raise HeadMismatch(
+        raise _NotAsWritten(
             f"the copy does not read back with the head {head} that was written",
             action="copy",
             subject=id,

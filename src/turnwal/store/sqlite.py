@@ -202,7 +202,7 @@ class SqliteStore:
         while not lock.take():
             if time.monotonic() >= deadline:
                 found = find(self._reader, name)
-                holder = told((found.owner if found else "").encode())
+                holder = told(found.owner if found else b"")
                 raise SessionHeld(
                     f"held by {holder}",
                     holder=holder,
@@ -213,7 +213,7 @@ class SqliteStore:
             time.sleep(_POLL_S)
 
     def _owner(self, found: Found) -> str | None:
-        return told(found.owner.encode()) if is_held(f"{self._path}-owners", found.number) else None
+        return told(found.owner) if is_held(f"{self._path}-owners", found.number) else None
 
     def _known(self, session: str) -> Found:
         found = find(self._reader, _bytes_of(session))

@@ -15,7 +15,7 @@ from turnwal.store.sqlite_reading import Reader
 
 FIND: Final = (
     "SELECT number, coalesce((SELECT position + length(line) + 1 FROM line WHERE session = number "
-    "ORDER BY position DESC LIMIT 1), 0), owner FROM session WHERE id = ?"
+    "ORDER BY position DESC LIMIT 1), 0), CAST(owner AS BLOB) FROM session WHERE id = ?"
 )
 LINES: Final = (
     "SELECT position, line FROM line WHERE session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"
@@ -32,8 +32,8 @@ class Found(NamedTuple):
 
     number: int
     size: int
-    owner: str
-    """What its last owner said of itself."""
+    owner: bytes
+    """What its last owner said of itself, whatever stands there: it is for people, and no reason not to read."""
 
 
 def find(reader: Reader, name: bytes) -> Found | None:
@@ -57,8 +57,16 @@ def names(reader: Reader, statement: str) -> Iterator[str]:
     last = b""
     while rows := reader.rows(statement, (last, ROWS), "list"):
         for (name,) in rows:
-            yield name.decode("utf-8", "surrogatepass")
+            yield _text(name)
         last = rows[-1][0]
+
+
+def _text(name: bytes) -> str:
+    """An id; one whose bytes went bad is told as such, and names nothing."""
+    try:
+        return name.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "backslashreplace")
 
 
 def _rows(reader: Reader, found: Found, start: int) -> Iterator[Row]:

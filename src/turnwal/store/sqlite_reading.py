@@ -17,7 +17,7 @@ from turnwal.core.errors import StoreFailed
 from turnwal.core.limits import READ_BYTES
 from turnwal.store import forks
 from turnwal.store.inodes import Inode, Names
-from turnwal.store.sqlite_errors import failure
+from turnwal.store.sqlite_errors import failure, no_text
 from turnwal.store.sqlite_file import connect_to_read
 
 
@@ -53,6 +53,9 @@ class Reader:
                 code = connection.system_errno if self._connection is connection else 0
                 self.close()
                 raise failure(error, action, self._path, code=code) from error
+            except UnicodeDecodeError as error:
+                self.close()
+                raise no_text(error, action, self._path) from error
             except BaseException:
                 self.close()
                 raise
