@@ -59,9 +59,9 @@ def insert(chance: random.Random, history: History, _: History, __: Path) -> Edi
     lines = history.lines
     at = _line(chance, history)
     made = lines[at].replace(b'"time":', b'"time":1', 1)
+    prev = made.find(b'"prev":"') + len(b'"prev":"')
     if chance.random() < 0.5:
-        made = made.replace(b'"prev":"', b'"prev":"0123456789', 1)
-        made = made[: made.index(b'"prev":"') + 72] + made[made.index(b'"prev":"') + 82 :]
+        made = made[:prev] + b"0123456789" + made[prev + 10 :]
     return Edit("insert", b"".join([*lines[:at], made, *lines[at:]]), frozenset({"inserted"}))
 
 
@@ -122,7 +122,7 @@ def splice(chance: random.Random, history: History, _: History, folder: Path) ->
     """The beginning of one branch with the end of another."""
     at = _line(chance, history)
     other = branched(chance, folder, history, at).splitlines(keepends=True)
-    cut = chance.randint(at, min(len(other), len(history.lines)) - 1)
+    cut = chance.randint(at, max(at, min(len(other), len(history.lines)) - 1))
     looks = {"another_history", "end_missing", "changed"}
     return Edit("splice", b"".join(history.lines[:cut] + other[cut:]), frozenset(looks))
 

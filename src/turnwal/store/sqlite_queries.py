@@ -14,15 +14,15 @@ from turnwal.store.rows import ROWS, Row, bytes_of, newest_records
 from turnwal.store.sqlite_reading import Reader
 
 FIND: Final = (
-    "SELECT number, coalesce((SELECT position + length(line) + 1 FROM line WHERE session = number "
-    "ORDER BY position DESC LIMIT 1), 0), CAST(owner AS BLOB) FROM session WHERE id = ?"
+    "SELECT number, CAST(coalesce((SELECT position + length(CAST(line AS BLOB)) + 1 FROM line WHERE session = number "
+    "ORDER BY position DESC LIMIT 1), 0) AS INTEGER), CAST(owner AS BLOB) FROM session WHERE id = ?"
 )
-LINES: Final = (
-    "SELECT position, line FROM line WHERE session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"
-)
-NEWEST: Final = "SELECT position, line FROM line WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?"
-IDS: Final = "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT ?"
-INTERRUPTED: Final = "SELECT id FROM session WHERE open_from IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
+_ROW: Final = "SELECT coalesce(CAST(position AS INTEGER), 0), coalesce(CAST(line AS BLOB), x'') FROM line "
+"""A bit that went bad may give a value another type; whatever it has, it is read as the one that was stored."""
+LINES: Final = _ROW + "WHERE session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"
+NEWEST: Final = _ROW + "WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?"
+IDS: Final = "SELECT CAST(id AS BLOB) FROM session WHERE id > ? ORDER BY id LIMIT ?"
+INTERRUPTED: Final = "SELECT CAST(id AS BLOB) FROM session WHERE open_from IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
 
 _LINE_AT: Final = "SELECT max(position) FROM line WHERE session = ? AND position <= ?"
 
