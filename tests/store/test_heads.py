@@ -268,3 +268,30 @@ def _lines(store: Store) -> Iterator[bytes]:
     for item in store.read("s"):
         if not isinstance(item, Gap):
             yield item.line
+
+
+@pytest.mark.parametrize(
+    ("statement", "readable"),
+    [
+        ("UPDATE session SET owner = CAST(x'ee41' AS TEXT)", True),
+        ("UPDATE line SET position = 1 << 40 WHERE position = (SELECT max(position) FROM line)", False),
+    ],
+    ids=["an owner that is no text", "a line that stands beyond the end of the file"],
+)
+def test_bad_bytes_in_a_database_are_an_error_or_passed_over(tmp_path: Path, statement: str, readable: bool) -> None:
+    store = SqliteStore(tmp_path / "s.db", heads=True)
+    store.put("s", lines_of(log_of()))
+    store.close()
+    connection = apsw.Connection(str(tmp_path / "s.db"))
+    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.execute(statement)
+    connection.close()
+
+    store = SqliteStore(tmp_path / "s.db")
+    if readable:
+        assert verify(store, "s").verdict == "intact"
+    else:
+        with pytest.raises(StoreFailed, match="is said to stand at byte"):
+            verify(store, "s")
+    store.close()

@@ -61,6 +61,11 @@ class Reader:
                 raise
         return found
 
+    def broken(self, reason: str) -> StoreFailed:
+        """The error for a file that SQLite reads without a word, and that cannot be as it was written."""
+        hint = "restore the file from a copy; SQLite's .recover may read what is left"
+        return StoreFailed(reason, action="read", subject=self._path, hint=hint)
+
     def close(self) -> None:
         """Close the connection; the next query makes another."""
         with self._mutex:
