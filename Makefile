@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash races power soak frameworks build clean
+.PHONY: demo test check format bench bench-peers crash corrupt races power soak frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -37,6 +37,9 @@ bench-peers: $(READY) $(PEERS:%=.peers/%/.ready)
 
 crash: $(READY)
 	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS))
+
+corrupt: $(READY)
+	$(BIN)/python -m tests.corrupt
 
 races: $(READY)
 	$(BIN)/python -m tests.races

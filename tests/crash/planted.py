@@ -16,7 +16,7 @@ from turnwal.store import sqlite_file
 from turnwal.store.disk import Disk
 from turnwal.store.file import FileStore
 from turnwal.store.fileclaim import FileClaim
-from turnwal.store.protocol import Claim, Gap, Presence, Record, Store
+from turnwal.store.protocol import Claim, Gap, Kept, Presence, Record, Store
 
 
 class WrappedClaim:
@@ -80,6 +80,9 @@ class Around:
 
     def probe(self, session: str) -> Presence:
         return self._store.probe(session)
+
+    def kept(self, session: str) -> Kept | None:
+        return self._store.kept(session)
 
     def sessions(self) -> Iterator[str]:
         return self._store.sessions()

@@ -1147,7 +1147,7 @@ def test_f18_f21_changed_bytes_are_found_and_gone_past_with_a_persons_word(path:
     change(path, which, lines[which][:-9] + b"\0" + lines[which][-8:])
 
     with Sessions(SqliteStore(path)) as sessions:
-        assert not verify(sessions.store, "s").intact
+        assert not verify(sessions.store, "s").sound
         claim = sessions.store.claim("s")
         with pytest.raises(Damaged, match=f"behind line {which - 1} "):
             claim.append(batch_behind(head_of(lines[:which]), 1), head_of(lines[:which]))

@@ -6,6 +6,9 @@
     sqlite:agents.db            one SQLite file
     postgresql://host/database  a PostgreSQL database
 
+A directory, a SQLite file and a database may end with `?heads`, or `?heads=DIR`: then the head of every session is kept
+apart from its lines, in files (see `heads.py`).
+
 Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name. No
 password of a URL is in a message, however wrong the URL is.
 Does not: touch the disk, beyond looking whether a path is a file.
@@ -31,6 +34,9 @@ _FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH, postgresql://�
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 
+_HEADS: Final = re.compile(r"([?&])heads(?:=([^&]*))?(?=&|$)")
+"""Where a URL says that heads are kept; what else stands behind its question mark is the store's."""
+
 _PASSWORDS: Final = (re.compile(r"(//[^/:@?]*:).*@"), re.compile(r"([?&](?:ssl)?password=)[^&]*"))
 """Where passwords stand in a URL: behind a user, up to the last @, since what is not encoded may hold any character."""
 
@@ -38,12 +44,16 @@ _PASSWORDS: Final = (re.compile(r"(//[^/:@?]*:).*@"), re.compile(r"([?&](?:ssl)?
 def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
     """Return the store that a URL or a path names; it is made with its first session.
 
-    Options go to the store: `network=True` for files on a network file system. Raises `InvalidStoreUrl` for text that
-    names no store, and for an option that the store does not have.
+    Options go to the store: `network=True` for files on a network file system, `heads=True` or `heads=DIR` to keep the
+    head of every session apart from it, as `?heads` in a URL does. Raises `InvalidStoreUrl` for text that names no
+    store, and for an option that the store does not have.
     """
     text = _text(url)
     match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", None)
+    if match and scheme != "memory":
+        rest, heads = _without_heads(rest or "")
+        options = options if heads is None else {"heads": heads, **options}
     factory = _FACTORIES.get(scheme)
     if factory is None:
         raise _invalid(text, f"no store is called {scheme!r}", _meant(scheme, text, rest or ""))
@@ -73,6 +83,18 @@ def shown(url: str) -> str:
     for password in _PASSWORDS:
         url = password.sub(r"\1…@" if password is _PASSWORDS[0] else r"\1…", url)
     return url
+
+
+def _without_heads(rest: str) -> tuple[str, bool | str | None]:
+    """What follows a scheme without its `heads`, and what that says: True, a directory, or None where it is absent."""
+    found = _HEADS.search(rest)
+    if found is None:
+        return rest, None
+    directory = found[2]
+    if directory and rest.startswith("//"):
+        directory = _decoded(directory)
+    before, behind = rest[: found.start()], rest[found.end() :]
+    return before + (found[1] + behind[1:] if behind else ""), directory or True
 
 
 def _text(url: object) -> str:
@@ -121,10 +143,14 @@ def _path_of(url: str, rest: str) -> str:
                 f"it names the machine {host.rpartition('@')[2]!r}",
                 "file:PATH is relative, file:///PATH is absolute",
             )
-        path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(path)))
+        path = slash + _decoded(path)
     if not path or "\0" in path:
         raise _invalid(url, "it names no path")
     return path
+
+
+def _decoded(text: str) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(text)))
 
 
 def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
