@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash corrupt races power soak frameworks build clean
+.PHONY: demo test check format bench bench-peers crash corrupt races power soak fuzz mutation frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -50,6 +50,16 @@ power: $(READY)
 soak: $(READY)
 	$(BIN)/python -m tests.soak
 
+# An hour of one target: make fuzz SECONDS=3600 ONLY=format-codex
+SECONDS ?= 600
+ONLY ?=
+
+fuzz: .fuzz/.ready
+	.fuzz/bin/python -m tests.fuzz --guided --seconds $(SECONDS) $(ONLY:%=--only %)
+
+mutation: .mutation/.ready
+	.mutation/bin/python -m tests.mutation
+
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \
 	$(shell $(PYTHON) -c 'import sys; print("openhands" if sys.version_info >= (3, 12) else "")')
@@ -73,6 +83,20 @@ clean:
 	$(PYTHON) -m venv .peers/$*
 	.peers/$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.peers/$*/bin/python -m pip install --quiet --group peer-$*
+	touch $@
+
+.fuzz/.ready: pyproject.toml
+	$(PYTHON) -m venv .fuzz
+	.fuzz/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.fuzz/bin/python -m pip install --quiet --only-binary atheris --editable . --group fuzz || { \
+		echo "atheris has no wheel for $$($(PYTHON) -V) on this machine; it has for CPython 3.11 to 3.14 on Linux (x86-64): " \
+		"make fuzz PYTHON=python3.12, or fuzz without it: $(BIN)/python -m tests.fuzz --inputs 100000" >&2; exit 1; }
+	touch $@
+
+.mutation/.ready: pyproject.toml
+	$(PYTHON) -m venv .mutation
+	.mutation/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.mutation/bin/python -m pip install --quiet --editable . --group mutation
 	touch $@
 
 .frameworks/%/.ready: pyproject.toml

@@ -138,3 +138,14 @@ def test_what_is_shown_of_a_url_is_all_but_its_passwords() -> None:
     assert shown("postgresql://me@host/data?password=s3cret&a=b") == "postgresql://me@host/data?password=…&a=b"
     for plain in ("postgresql://me@host/data", "postgresql://host:5432/data?user=me", "sqlite:a@b.db", "a//b:c", "x"):
         assert shown(plain) == plain
+
+
+def test_a_password_that_holds_a_line_feed_is_not_shown() -> None:
+    assert shown("postgresql://me:s3\ncret@host/data") == "postgresql://me:…@host/data"
+    assert shown("postgresql://me:a@b@host/data?x=//u:p") == "postgresql://me:…@host/data?x=//u:p"
+
+
+@pytest.mark.parametrize("url", ["file:///tmp/\ud83d", "file:a\ud83d", "sqlite:\ud83d/a.db", "a\ud83d/"])
+def test_a_path_that_holds_half_a_character_is_refused(url: str) -> None:
+    with pytest.raises(InvalidStoreUrl, match="half a character"):
+        open_store(url)

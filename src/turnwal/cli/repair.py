@@ -31,7 +31,7 @@ def repair(*, path: str, out: str, pick: str | None, live: bool, as_json: bool) 
     as it is. A copy of a session with nothing to repair is that session; the repair of a copy is that copy. One that
     was written to a moment ago is refused: its tool may still be at work.
     """
-    from turnwal.formats.doctor import diagnose
+    from turnwal.formats.doctor import diagnose, write_copy
     from turnwal.formats.liveness import written_ago
 
     found = one_of(path, pick, action="repair")
@@ -43,12 +43,9 @@ def repair(*, path: str, out: str, pick: str | None, live: bool, as_json: bool) 
             f"it was written to {ago:.0f} s ago, so its tool may still be at work",
             "end the tool, and say --live if it has ended",
         )
-    write = found.format.repair
-    if write is None:
-        _refuse(found, f"{found.format.title} sessions can be read, not written", "`turnwal import` takes it over")
     if diagnosis.verdict in ("busy", "unreadable", "too_new"):
         _refuse(found, f"it is {diagnosis.verdict} ({_why(diagnosis)})", "`turnwal doctor` says more")
-    write(found, diagnosis, Path(out))
+    write_copy(found, diagnosis, Path(out))
     _tell(diagnosis, found, out, as_json=as_json)
     return exits.OK
 

@@ -59,7 +59,8 @@ _INTEGER_END: Final = 10**INTEGER_DIGITS_MAX
 _FIELDS: Final = frozenset(Event.__struct_encode_fields__)
 _SURROGATE: Final = re.compile("([\ud800-\udfff])")
 _LONG_INTEGER: Final = re.compile(rb"(?<!\d)\d{%d}" % (INTEGER_DIGITS_MAX + 1))
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# possessive and without need of an end: text that has none is read once, not again from each quote in it
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def make(event: Event) -> tuple[bytes, Event]:
@@ -265,7 +266,7 @@ def _read_strictly(line: bytes) -> Event:
     unknown = [key for key in value if key not in _FIELDS]
     try:
         event = msgspec.convert({key: item for key, item in value.items() if key in _FIELDS}, Event)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the second: half a character where no text belongs
         raise Unreadable(f"is JSON, but not an event ({error})") from None
     if unknown:
         raise Unreadable(f"has the unknown key {unknown[0]!r}", newer=event)

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 import zstandard
 
-from turnwal.core.errors import StoreFailed
+from turnwal.core.errors import InvalidEvent, OverLimit, Refused, StoreFailed
 from turnwal.formats.database import DatabaseBusy
 from turnwal.formats.diagnosis import Diagnosis, Verdict
 from turnwal.formats.finding import Unread, find
@@ -46,6 +46,15 @@ def diagnose(found: Found, *, now: float | None = None) -> Diagnosis:
             on_resume="unknown",
             problem=error.message,
         )
+    except (InvalidEvent, OverLimit) as error:  # a record holds what no event may
+        return Diagnosis(
+            found.where,
+            found.format.name,
+            "unreadable",
+            session=found.session,
+            on_resume="unknown",
+            problem=error.message,
+        )
 
 
 def _resumed(found: Found, diagnosis: Diagnosis) -> Diagnosis:
@@ -56,20 +65,44 @@ def _resumed(found: Found, diagnosis: Diagnosis) -> Diagnosis:
     return replace(diagnosis, on_resume=on_resume, problem=diagnosis.problem or why)
 
 
+def write_copy(found: Found, diagnosis: Diagnosis, out: Path) -> None:
+    """Write the repaired copy of a session to a path that is not there yet: whole, or not at all.
+
+    Raises `Refused` where something is there or no truthful copy can be made, `StoreFailed` for a record that is shaped
+    like none that is known, and `OSError` for what the disk refuses.
+    """
+    if found.format.repair is None:
+        raise Refused(
+            f"{found.format.title} sessions can be read, not written",
+            action="repair",
+            subject=found.name,
+            hint="`turnwal import` takes it over",
+        )
+    with _shape_errors(found, "repair"):
+        found.format.repair(found, diagnosis, out)
+
+
 @contextmanager
 def reading_errors(found: Found) -> Iterator[None]:
     """A block in which whatever may go wrong while a session is read is `StoreFailed`, with the reason."""
     try:
+        with _shape_errors(found, "read"):
+            yield
+    except OSError as error:
+        raise _failed(found, "read", error.strerror or str(error)) from error
+
+
+@contextmanager
+def _shape_errors(found: Found, action: str) -> Iterator[None]:
+    try:
         yield
     except DatabaseBusy as error:
-        raise _failed(found, str(error)) from error
-    except OSError as error:
-        raise _failed(found, error.strerror or str(error)) from error
+        raise _failed(found, action, str(error)) from error
     except (apsw.Error, msgspec.MsgspecError, zstandard.ZstdError, Bomb) as error:
-        raise _failed(found, f"{type(error).__name__}: {error}") from error
+        raise _failed(found, action, f"{type(error).__name__}: {error}") from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         # a record that is shaped like none that is known; other sessions go on
-        raise _failed(found, f"a record of an unknown shape ({type(error).__name__}: {error})") from error
+        raise _failed(found, action, f"a record of an unknown shape ({type(error).__name__}: {error})") from error
 
 
 def unread(found: Unread) -> Diagnosis:
@@ -77,5 +110,5 @@ def unread(found: Unread) -> Diagnosis:
     return Diagnosis(found.where, None, found.verdict, on_resume="unknown", problem=found.problem)
 
 
-def _failed(found: Found, message: str) -> StoreFailed:
-    return StoreFailed(message, action="read", subject=found.name, hint="`turnwal doctor` says what can be read")
+def _failed(found: Found, action: str, message: str) -> StoreFailed:
+    return StoreFailed(message, action=action, subject=found.name, hint="`turnwal doctor` says what can be read")

@@ -15,13 +15,12 @@ from typing import Any, Final, NamedTuple
 import apsw
 import msgspec
 
-from turnwal.core.line import compact
 from turnwal.formats import lines
 from turnwal.formats.database import copied_to, reading
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
-from turnwal.formats.lenient import encoded, value_of
+from turnwal.formats.lenient import compact_text, encoded, value_of
 from turnwal.formats.repairing import write_lines
 from turnwal.formats.wording import OR_KILLED, is_ours, text_for
 
@@ -177,7 +176,7 @@ def _call(block: Block) -> list[dict[str, Any]]:
     if not isinstance(value, dict) or (isinstance(call, dict) and call.get("status") == "error"):
         return []
     arguments = value.get("arguments")
-    text = compact(arguments if isinstance(arguments, dict) else {})
+    text = compact_text(arguments if isinstance(arguments, dict) else {})
     return [{"type": "tool_call", "id": _id(block), "name": str(value.get("name", "")), "arguments": text}]
 
 

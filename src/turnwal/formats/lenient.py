@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from turnwal.core.errors import InvalidEvent, OverLimit
+from turnwal.core.line import compact
+
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
 
@@ -79,12 +82,28 @@ def of_depths(shape: Any, checked: Callable[[Any], R]) -> tuple[Callable[[bytes]
     return quick, decode
 
 
+def compact_text(value: Any) -> str:
+    """A value as compact JSON text; what an event could not hold as a value is written as Python writes it."""
+    try:
+        return compact(value)
+    except (InvalidEvent, OverLimit):  # NaN and infinities, brackets in brackets
+        return json.dumps(value, separators=(",", ":"))
+
+
 def encoded(value: Any) -> bytes:
     """A value as compact JSON on one line, halves of surrogate pairs as escapes."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode()
+
+
+def laid_out(value: Any, indent: int) -> bytes:
+    """A value as JSON over several lines, halves of surrogate pairs as escapes."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=indent)
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent).encode()
 
 
 def _python(data: bytes, error: msgspec.DecodeError) -> Any:

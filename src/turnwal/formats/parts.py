@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from turnwal.core.errors import InvalidEvent
-from turnwal.core.line import compact
 from turnwal.core.types import check_data
-from turnwal.formats.lenient import encoded
+from turnwal.formats.lenient import compact_text, encoded
 
 _ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError, InvalidEvent)
 
@@ -28,5 +27,5 @@ def part_or_text(block: Mapping[str, Any], part_of: Callable[[Mapping[str, Any]]
         part = part_of(block)
         check_data("user_message", {"parts": [part]})
     except _ODD:
-        return {"type": "text", "content": compact(block)}
+        return {"type": "text", "content": compact_text(block)}
     return part

@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
-from turnwal.core.errors import OverLimit
+from turnwal.core.errors import InvalidEvent, OverLimit
 from turnwal.formats.arrays import WHOLE_MAX, elements
 from turnwal.formats.diagnosis import Diagnosis, OnResume
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, Fault, Item, Said
+from turnwal.formats.lenient import encoded
 from turnwal.formats.repairing import fresh
 from turnwal.formats.sending import PAIRING, first_problem, sendable
 from turnwal.formats.wording import is_ours
@@ -29,7 +30,7 @@ Message = Mapping[str, Any]
 
 _REPAIRED_MAX: Final = 512 * 1024 * 1024
 """Bytes of an array that is repaired: all of it is in memory then."""
-_SHAPES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_SHAPES: Final = (AttributeError, IndexError, InvalidEvent, KeyError, OverLimit, TypeError, ValueError)
 """What a message of an odd shape makes of its parser."""
 
 
@@ -124,7 +125,7 @@ class Array:
         messages = value if key is None else value[key]
         if not content or diagnosis.open or first_problem(self.target, messages, self.rules) is not None:
             made = sendable(self.target, messages, found.name, self.rules)
-            content = msgspec.json.encode(made if key is None else {**value, key: made})
+            content = encoded(made if key is None else {**value, key: made})
         with fresh(out) as file:
             file.write(content)
 

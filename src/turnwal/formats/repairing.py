@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+from uuid import UUID, uuid5
 
 from turnwal.core.errors import Refused
 from turnwal.store.wholefile import whole_file
@@ -56,6 +57,11 @@ def fresh_directory(out: Path) -> Iterator[Path]:
                 raise _taken(out) from error
             raise
     _sync(out.absolute().parent)
+
+
+def uuid_of(space: UUID, name: str) -> UUID:
+    """The UUID of a name in a space, also where it holds half a character."""
+    return uuid5(space, name.encode("utf-8", "backslashreplace").decode())
 
 
 def unloadable(path: Path, tool: str, why: str) -> Refused:

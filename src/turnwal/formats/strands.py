@@ -16,12 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from turnwal.core.line import compact
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import compact_text, laid_out
 from turnwal.formats.numbered import found_in, numbered, record
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.repairing import fresh_directory
@@ -127,7 +125,7 @@ def _said(place: str, message: Block, time: int | None, depth: Depth) -> Iterato
 
 def _call(use: Block) -> dict[str, Any]:
     given = use.get("input")
-    arguments = given if isinstance(given, str) else compact({} if given is None else given)
+    arguments = given if isinstance(given, str) else compact_text({} if given is None else given)
     call = {"type": "tool_call", "id": str(use.get("toolUseId", "")), "name": str(use.get("name", ""))}
     return {**call, "arguments": arguments}
 
@@ -271,7 +269,7 @@ def _count(path: Path, at: int, more: int) -> None:
 
 
 def _write(path: Path, value: Block) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    path.write_bytes(laid_out(value, 2))
 
 
 FORMAT: Final = Format(

@@ -37,8 +37,9 @@ _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _HEADS: Final = re.compile(r"([?&])heads(?:=([^&]*))?(?=&|$)")
 """Where a URL says that heads are kept; what else stands behind its question mark is the store's."""
 
-_PASSWORDS: Final = (re.compile(r"(//[^/:@?]*:).*@"), re.compile(r"([?&](?:ssl)?password=)[^&]*"))
-"""Where passwords stand in a URL: behind a user, up to the last @, since what is not encoded may hold any character."""
+_USER: Final = re.compile(r"//[^/:@?]*:")
+"""Behind a user and a colon stands a password, up to the last @, since what is not encoded may hold any character."""
+_PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 
 def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
@@ -52,7 +53,7 @@ def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
     match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", None)
     if match and scheme != "memory":
-        rest, heads = _without_heads(rest or "")
+        rest, heads = _without_heads(url, rest or "")
         options = options if heads is None else {"heads": heads, **options}
     factory = _FACTORIES.get(scheme)
     if factory is None:
@@ -80,19 +81,20 @@ def migrate_store(url: str) -> bool:
 
 def shown(url: str) -> str:
     """A URL as it may be printed: without its passwords."""
-    for password in _PASSWORDS:
-        url = password.sub(r"\1…@" if password is _PASSWORDS[0] else r"\1…", url)
-    return url
+    user, end = _USER.search(url), url.rfind("@")
+    if user is not None and user.end() <= end:
+        url = f"{url[: user.end()]}…{url[end:]}"
+    return _PASSWORD.sub(r"\1…", url)
 
 
-def _without_heads(rest: str) -> tuple[str, bool | str | None]:
+def _without_heads(url: str, rest: str) -> tuple[str, bool | str | None]:
     """What follows a scheme without its `heads`, and what that says: True, a directory, or None where it is absent."""
     found = _HEADS.search(rest)
     if found is None:
         return rest, None
     directory = found[2]
     if directory and rest.startswith("//"):
-        directory = _decoded(directory)
+        directory = _decoded(_encodable(url, directory))
     before, behind = rest[: found.start()], rest[found.end() :]
     return before + (found[1] + behind[1:] if behind else ""), directory or True
 
@@ -121,7 +123,7 @@ def _memory(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 
 def _file(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
-    path = url if rest is None else _path_of(url, rest)
+    path = _encodable(url, url) if rest is None else _path_of(url, rest)
     if os.path.isfile(path):
         raise _invalid(
             url,
@@ -143,9 +145,18 @@ def _path_of(url: str, rest: str) -> str:
                 f"it names the machine {host.rpartition('@')[2]!r}",
                 "file:PATH is relative, file:///PATH is absolute",
             )
-        path = slash + _decoded(path)
+        path = slash + _decoded(_encodable(url, path))
     if not path or "\0" in path:
         raise _invalid(url, "it names no path")
+    return _encodable(url, path)
+
+
+def _encodable(url: str, path: str) -> str:
+    """The path, if it is one that the system has bytes for; those of other encodings are halves of characters here."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise _invalid(url, "it holds half a character, which no path does") from None
     return path
 
 
@@ -171,10 +182,16 @@ def _postgres(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:
 
 def _dsn(rest: str) -> str:
     """What the driver is given. It would take half a password for the host, and print it, where an @ is not encoded."""
-    if re.search(r"//[^?]*[@/][^?]*@", rest):
+    if any(map(_is_ambiguous, rest.split("?"))):
         hint = "write %40 for @ and %2F for / in the user, the password and the name of the database"
         raise InvalidStoreUrl("an @ or / in it is not encoded", action="open", subject="postgresql:", hint=hint)
     return f"postgresql:{rest}"
+
+
+def _is_ambiguous(part: str) -> bool:
+    """Whether an @ or / stands before the last @ of an authority, so that nobody can tell where the host begins."""
+    before = part.partition("//")[2].rpartition("@")[0]
+    return "@" in before or "/" in before
 
 
 def _no_driver(error: ImportError) -> StoreUnsupported:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct, field
 
-from turnwal.core.line import compact
+from turnwal.formats.lenient import compact_text
 
 CHAIN: Final = frozenset({"user", "assistant", "attachment", "system", "progress"})
 """Types whose records hang in the tree of `uuid` and `parentUuid`."""
@@ -191,7 +191,7 @@ def _text(value: dict[str, Any], key: str) -> str | None:
 
 
 def _raw(value: dict[str, Any], key: str) -> Raw:
-    return Raw(compact(value[key]).encode()) if key in value else Raw(b"")
+    return Raw(compact_text(value[key]).encode()) if key in value else Raw(b"")
 
 
 def arguments_of(block: Block) -> str:

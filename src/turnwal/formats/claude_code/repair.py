@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from turnwal.core.rules import Risk
 from turnwal.formats.claude_code import tree
@@ -33,7 +33,7 @@ from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
 from turnwal.formats.items import Fault, Said
 from turnwal.formats.lines import records
-from turnwal.formats.repairing import fresh, write_lines
+from turnwal.formats.repairing import fresh, uuid_of, write_lines
 from turnwal.formats.wording import MARK, text_for
 
 _SPACE: Final = UUID("6f1f3c5e-52b1-5a7b-9d0c-0d9f6c1b7a11")
@@ -181,7 +181,7 @@ class _Fork:
             id = block.id or ""
             if block.type != "tool_use" or (line, id) not in self._risks:
                 continue
-            uuid = str(uuid5(UUID(self.session), f"result of {number} {id}"))
+            uuid = str(uuid_of(UUID(self.session), f"result of {number} {id}"))
             content = [
                 {
                     "type": "tool_result",
@@ -215,7 +215,7 @@ class _Fork:
         return self._uuid(up)
 
     def _uuid(self, number: int) -> str:
-        return str(uuid5(UUID(self.session), f"record {number}"))
+        return str(uuid_of(UUID(self.session), f"record {number}"))
 
     def _metadata(self, full: dict[str, Any]) -> None:
         if full["type"] == "content-replacement" and isinstance(full.get("replacements"), list):
@@ -231,7 +231,7 @@ class _Fork:
                 "type": "content-replacement",
                 "sessionId": self.session,
                 "replacements": self._replacements,
-                "uuid": str(uuid5(space, "replacements")),
+                "uuid": str(uuid_of(space, "replacements")),
                 "timestamp": self._stamp,
             }
         title = next((self._titles[key] for key in _TITLES if key in self._titles), "Session")
@@ -239,7 +239,7 @@ class _Fork:
             "type": "custom-title",
             "sessionId": self.session,
             "customTitle": f"{title[:_TITLE_CHARS]} (repaired)",
-            "uuid": str(uuid5(space, "title")),
+            "uuid": str(uuid_of(space, "title")),
             "timestamp": self._stamp,
             MARK: {"repaired": self._old},
         }
@@ -249,4 +249,4 @@ def _session(out: Path, old: str) -> str:
     try:
         return str(UUID(out.stem))
     except ValueError:
-        return str(uuid5(_SPACE, old))
+        return str(uuid_of(_SPACE, old))

@@ -16,7 +16,6 @@ from typing import Any, Final
 from uuid import UUID
 
 import apsw
-import msgspec
 
 from turnwal.core.errors import Refused
 from turnwal.formats.database import copied_to
@@ -24,6 +23,7 @@ from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Found
 from turnwal.formats.google_adk.reading import asked_ids
 from turnwal.formats.google_adk.rows import KNOWN, OF_SESSION, PICKLED, Event, events, named, version
+from turnwal.formats.lenient import encoded
 from turnwal.formats.wording import MARK, text_for
 
 _LATER: Final = timedelta(milliseconds=1)
@@ -74,7 +74,7 @@ def _answer(connection: apsw.Connection, found: Found, asked: dict[str, list[Ope
             raise _no_time(found, calls)
         last[before] = moment
         made = _made(asking[place], place, calls, seconds)
-        values = (made["id"], app, user, session, made["invocation_id"], moment, msgspec.json.encode(made).decode())
+        values = (made["id"], app, user, session, made["invocation_id"], moment, encoded(made).decode())
         columns = "id, app_name, user_id, session_id, invocation_id, timestamp, event_data"
         connection.execute(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
     query = f"SELECT max(timestamp) FROM events {OF_SESSION}"  # noqa: S608

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from turnwal.core.line import compact
 from turnwal.formats.database import reading
 from turnwal.formats.format import Depth, Found
 from turnwal.formats.google_adk.rows import KNOWN, Event, events, version
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import compact_text
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.stamps import of_seconds
 from turnwal.formats.wording import MARK, is_ours
@@ -216,7 +216,7 @@ def _field(block: Block, name: str) -> Block | None:
 
 def _call(call: Block) -> Block:
     arguments = call.get("args")
-    text = compact(arguments if isinstance(arguments, dict) else {})
+    text = compact_text(arguments if isinstance(arguments, dict) else {})
     return {"type": "tool_call", "id": _id(call), "name": str(call.get("name") or ""), "arguments": text}
 
 
@@ -268,7 +268,7 @@ def _result(response: Block, event: Event) -> Block:
     plain = said.keys() in ({"result"}, {"error"}) if isinstance(said, dict) else False
     text = next(iter(said.values())) if isinstance(said, dict) and plain else said
     data: Block = {"id": _id(response), "name": str(response.get("name") or "")}
-    data["parts"] = [{"type": "text", "content": text if isinstance(text, str) else compact(said)}]
+    data["parts"] = [{"type": "text", "content": text if isinstance(text, str) else compact_text(said)}]
     if isinstance(said, dict) and "error" in said:
         data["is_error"] = True
     marks = event.get("custom_metadata")

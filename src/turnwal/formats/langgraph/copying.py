@@ -31,7 +31,8 @@ from turnwal.formats.langgraph.messages import is_invented, message_of
 from turnwal.formats.langgraph.rows import Place, SqliteRows, Write
 from turnwal.formats.langgraph.state import BRANCH, State
 from turnwal.formats.langgraph.thread import PUSH, SPECIAL, TASKS, History, dropped
-from turnwal.formats.repairing import fresh
+from turnwal.formats.lenient import encoded, value_of
+from turnwal.formats.repairing import fresh, uuid_of
 from turnwal.formats.wording import MARK, text_for
 
 _NAMESPACE: Final = uuid.UUID("6f1c5e0e-5d0a-5c55-9f0c-7a1f5d2b8a11")
@@ -96,7 +97,10 @@ class _Repair:
         return Refused(why, action="repair", subject=self._name, hint=_BY_HAND)
 
     def _line(self, leaf: Place) -> None:
-        type, blob, metadata = next(self._connection.execute(_TAKEN, (self._thread, *leaf)))
+        taken = self._connection.execute(_TAKEN, (self._thread, *leaf)).fetchone()
+        if taken is None:
+            raise self._refused(f"checkpoint {leaf[1]} is named, and is not there")
+        type, blob, metadata = taken
         state = State(type, raw_value_of(type, blob))
         pending = _Pending(self._rows.writes(leaf))
         answered: set[str] = set()
@@ -114,10 +118,10 @@ class _Repair:
         if id is None or (leaf[0], id) in self._history.parents:
             raise self._refused(f"{leaf[1]} is no checkpoint id of LangGraph's own")
         state.checkpoint["id"] = id
-        told = msgspec.json.decode(metadata) if metadata else {}
+        told = _metadata(metadata)
         step = told.get("step")
         told |= {"source": "update", "step": step + 1 if isinstance(step, int) else 0, MARK: "repair"}
-        row = (self._thread, leaf[0], id, leaf[1], type, state.encoded(), msgspec.json.encode(told))
+        row = (self._thread, leaf[0], id, leaf[1], type, state.encoded(), encoded(told))
         self._connection.execute(_ADD, row)
 
     def _answer(self, leaf: Place, state: State, channel: str, pending: "_Pending", before: set[str]) -> set[str]:
@@ -166,7 +170,7 @@ class _Repair:
             )
 
     def _result(self, leaf: Place, call: Mapping[str, Any]) -> dict[str, Any]:
-        id = uuid.uuid5(_NAMESPACE, "\n".join((self._thread, *leaf, call["id"])))
+        id = uuid_of(_NAMESPACE, "\n".join((self._thread, *leaf, call["id"])))
         return {
             "content": "",
             "additional_kwargs": {},
@@ -279,3 +283,12 @@ def _behind(id: str) -> str | None:
     value = found.int
     time = (value >> 80 << 12 | (value >> 64) & 0xFFF) + 1
     return str(uuid.UUID(int=(time >> 12 << 80) | (_UUID6 << 76) | (time & 0xFFF) << 64 | value & (1 << 64) - 1))
+
+
+def _metadata(stored: Any) -> dict[str, Any]:
+    """What a checkpoint says of itself; nothing where that is of another form."""
+    try:
+        told = value_of(stored) if stored else None
+    except (msgspec.MsgspecError, TypeError):
+        return {}
+    return told if isinstance(told, dict) else {}

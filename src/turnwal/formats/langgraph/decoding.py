@@ -69,6 +69,8 @@ def _decoded(type: str | None, blob: bytes | None, objects: msgspec.msgpack.Deco
         raise Sealed(f"it is longer than {BLOB_MAX:,} bytes", "too_long")
     if type in ("bytes", "bytearray"):
         return blob
+    if type is not None and not isinstance(type, str):  # a database holds any value in any column
+        raise Sealed("how it is serialised is no text", "corrupt")
     if type is not None and "+" in type:
         raise Sealed(f"it is encrypted ({type.partition('+')[2]})")
     if type == "pickle":

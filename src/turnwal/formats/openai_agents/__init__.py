@@ -29,7 +29,7 @@ def _sessions(sample: Sample) -> Iterator[Found]:
             )
         ]
     for session in found:
-        yield Found(FORMAT, sample.path, session)
+        yield Found(FORMAT, sample.path, str(session))
 
 
 def _read(found: Found, depth: Depth) -> Iterator[Item]:

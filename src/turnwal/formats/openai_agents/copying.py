@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import apsw
-import msgspec
 
 from turnwal.core.errors import Refused
 from turnwal.core.rules import Risk
 from turnwal.formats.database import copied_to
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
+from turnwal.formats.lenient import encoded
 from turnwal.formats.openai_agents.session import NoItem, is_given, item_of
 from turnwal.formats.openai_agents.tables import Row, Table, table_of
 from turnwal.formats.wording import text_for
@@ -175,4 +175,4 @@ def _insert(connection: apsw.Connection, table: Table, id: int, like: int, item:
         f"INSERT INTO {table.quoted} (id, session_id, message_data, created_at) "  # noqa: S608 - quoted
         f"SELECT ?, session_id, ?, created_at FROM {table.quoted} WHERE id = ?"
     )
-    connection.execute(insert, (id, msgspec.json.encode(item).decode(), like))
+    connection.execute(insert, (id, encoded(item).decode(), like))

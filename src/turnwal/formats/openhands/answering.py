@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
-
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
 from turnwal.formats.format import Found
+from turnwal.formats.lenient import encoded
 from turnwal.formats.numbered import found_in, numbered
 from turnwal.formats.openhands.reading import ANSWERS, FILE, ROOT, STATE, Event, call_id, is_invented
 from turnwal.formats.repairing import fresh_directory
@@ -65,7 +64,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
         for marker in (copy / "events").glob(".eventlog-len-*.marker") if len(nodes) != count else ():
             marker.unlink()  # it names the count, and the tool counts where there is none
         if state is not None and leaf != state.get("leaf_event_id"):
-            (copy / STATE).write_bytes(msgspec.json.encode({**state, "leaf_event_id": leaf}))
+            (copy / STATE).write_bytes(encoded({**state, "leaf_event_id": leaf}))
 
 
 def _events_of(session: Path) -> Any:
@@ -172,8 +171,8 @@ def _write(folder: Path, nodes: list[_Node]) -> None:
     for number, node in enumerate(nodes):
         path = folder / f"event-{number:05}-{node.id}.json"
         if node.made:
-            path.write_bytes(msgspec.json.encode(node.changed))
+            path.write_bytes(encoded(node.changed))
         elif node.changed:
-            path.write_bytes(msgspec.json.encode({**(found_in(node.path) or {}), **node.changed}))
+            path.write_bytes(encoded({**(found_in(node.path) or {}), **node.changed}))
         else:
             shutil.copy2(node.path, path)

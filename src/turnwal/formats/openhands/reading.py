@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from turnwal.core.line import compact
 from turnwal.formats.format import Depth, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
+from turnwal.formats.lenient import compact_text
 from turnwal.formats.numbered import numbered, record
 from turnwal.formats.parts import part_or_text
 from turnwal.formats.stamps import milliseconds
@@ -170,7 +170,7 @@ def is_invented(event: Mapping[str, Any]) -> bool:
 def _call(event: Event) -> dict[str, Any]:
     call = event.get("tool_call")
     arguments = call.get("arguments") if isinstance(call, dict) else None
-    text = arguments if isinstance(arguments, str) else compact(arguments or {})
+    text = arguments if isinstance(arguments, str) else compact_text(arguments or {})
     return {"type": "tool_call", "id": call_id(event), "name": str(event.get("tool_name", "")), "arguments": text}
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from turnwal.formats.branching import Kept, with_answers
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
@@ -26,7 +26,7 @@ from turnwal.formats.lenient import encoded
 from turnwal.formats.lines import records
 from turnwal.formats.parts import text
 from turnwal.formats.pi.reading import CLOSED, INVENTED, UNFINISHED, calls_of, closed_in, decode, only_text
-from turnwal.formats.repairing import unloadable, write_lines
+from turnwal.formats.repairing import unloadable, uuid_of, write_lines
 from turnwal.formats.slots import Row, invented, slots, to_answer
 from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import MARK, text_for
@@ -121,7 +121,7 @@ def _result(kept: Kept, call: OpenCall, parent: str | None) -> tuple[str | None,
     entry: dict[str, Any] = {"type": "message"}
     id = None
     if parent is not None:
-        id = str(uuid5(_IDS, f"{parent}\n{call.id}"))
+        id = str(uuid_of(_IDS, f"{parent}\n{call.id}"))
         entry |= {"id": id, "parentId": parent}
     message = {
         "role": "toolResult",

@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from turnwal.core.rules import Risk
 from turnwal.formats.arrays import elements
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.format import Found
 from turnwal.formats.items import TURNWAL, Fault
+from turnwal.formats.lenient import laid_out
 from turnwal.formats.pydantic_ai.history import Entry, around, is_entry, is_store, key_of, messages, store_of
 from turnwal.formats.pydantic_ai.messages import answered_by, calls_of, invented_by, is_message, text_of
-from turnwal.formats.repairing import fresh
+from turnwal.formats.repairing import fresh, uuid_of
 from turnwal.formats.wording import MARK, text_for
 
 _NAMESPACE: Final = uuid.UUID("0f9ad3c1-53a5-5a0b-8a4e-2e5c7a6b9d10")
@@ -35,7 +34,7 @@ def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
         answered = [message for message, _ in answer(listed, risks)]
         value = answered if key_of(found.path) is None else {**whole, "messages": answered}
     with fresh(out) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
+        file.write(laid_out(value, 1))
 
 
 def answer(listed: list[Any], risks: Mapping[str, Risk | None]) -> Iterator[tuple[Any, int | None]]:
@@ -159,7 +158,7 @@ def _store(path: Path, risks: Mapping[str, Risk | None], whole: dict[str, Any]) 
     if isinstance(record.get("branches"), list):
         record["branches"] = [changes.tips.get(tip, tip) for tip in record["branches"]]
     if isinstance(record.get("revision"), str) and (changes.added or changes.messages):
-        record["revision"] = str(uuid.uuid5(_NAMESPACE, record["revision"]))
+        record["revision"] = str(uuid_of(_NAMESPACE, record["revision"]))
     return {**whole, "entries": entries}
 
 
@@ -180,7 +179,7 @@ class _Changes:
         before: str | None = None
         for message, index in answer([entry.message for entry in line], risks):
             if index is None:
-                id = str(uuid.uuid5(_NAMESPACE, before or ""))
+                id = str(uuid_of(_NAMESPACE, before or ""))
                 self.added[id] = Entry(id, before, message)
                 before = id
                 continue

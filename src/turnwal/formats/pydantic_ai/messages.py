@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
 from turnwal.formats.items import TURNWAL
+from turnwal.formats.lenient import encoded
 from turnwal.formats.wording import MARK
 
 SYNTHESIZED: Final = "pydantic_ai_synthesized_tool_return"
@@ -191,7 +190,7 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 
 def json_of(value: object) -> str:
     """A value as compact JSON text."""
-    return msgspec.json.encode(value).decode()
+    return encoded(value).decode()
 
 
 def text_of(value: object) -> str:

@@ -11,7 +11,7 @@ Promises:
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from turnwal.formats.branching import Kept, with_answers
 from turnwal.formats.diagnosis import Diagnosis, OpenCall
@@ -21,7 +21,7 @@ from turnwal.formats.lenient import encoded
 from turnwal.formats.lines import records
 from turnwal.formats.parts import text
 from turnwal.formats.qwen_code.reading import INVENTED, calls_of, decode, parts_of, responses_of, said_by
-from turnwal.formats.repairing import write_lines
+from turnwal.formats.repairing import uuid_of, write_lines
 from turnwal.formats.slots import Row, invented, slots, to_answer
 from turnwal.formats.wording import text_for
 
@@ -90,7 +90,7 @@ def _row(read: tuple[str, bytes, dict[str, Any]]) -> Row:
 
 def _response(kept: Kept, call: OpenCall, parent: str | None) -> tuple[str | None, dict[str, Any]]:
     """The record that answers a call."""
-    uuid = str(uuid5(_IDS, f"{parent}\n{call.id}"))
+    uuid = str(uuid_of(_IDS, f"{parent}\n{call.id}"))
     said = text_for(call.risk)
     response = {"id": call.id, "name": call.name or "", "response": {"error": said}}
     record: dict[str, Any] = {"uuid": uuid, "parentUuid": parent}

@@ -13,6 +13,9 @@ from turnwal.transcript.plain import without_nulls
 Event = Mapping[str, Any]
 _Items = dict[int, dict[str, Any]]
 
+_SKIPPED_MAX: Final = 1_000
+"""Parts of an item that may be missing before one: their places are kept, and a number is no reason to fill memory."""
+
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
@@ -69,6 +72,8 @@ def _part_in(kind: str, field: str, index: str, empty: Event) -> Callable[[_Item
         if item.get("type") == "message":
             item.setdefault("role", "assistant")
         blocks = item[field] = list(item.get(field) or ())
+        if event[index] > len(blocks) + _SKIPPED_MAX:
+            raise ValueError(f"part {event[index]} of an item that has {len(blocks)}")
         while len(blocks) <= event[index]:
             blocks.append(dict(empty))
         block = blocks[event[index]]
