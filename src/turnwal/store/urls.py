@@ -53,7 +53,7 @@ def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
     match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", None)
     if match and scheme != "memory":
-        rest, heads = _without_heads(url, rest or "")
+        rest, heads = _without_heads(text, rest or "")
         options = options if heads is None else {"heads": heads, **options}
     factory = _FACTORIES.get(scheme)
     if factory is None:
