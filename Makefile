@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash races power frameworks fuzz mutation build clean
+.PHONY: demo test check format bench bench-peers crash corrupt races power soak fuzz mutation frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -36,13 +36,19 @@ bench-peers: $(READY) $(PEERS:%=.peers/%/.ready)
 	.peers/plot/bin/python -m bench.peers.plot
 
 crash: $(READY)
-	$(BIN)/python -m tests.crash
+	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS))
+
+corrupt: $(READY)
+	$(BIN)/python -m tests.corrupt
 
 races: $(READY)
 	$(BIN)/python -m tests.races
 
 power: $(READY)
 	$(BIN)/python -m tests.power
+
+soak: $(READY)
+	$(BIN)/python -m tests.soak
 
 # An hour of one target: make fuzz SECONDS=3600 ONLY=format-codex
 SECONDS ?= 600
@@ -85,13 +91,14 @@ clean:
 	.fuzz/bin/python -m pip install --quiet --only-binary atheris --editable . --group fuzz || { \
 		echo "atheris has no wheel for $$($(PYTHON) -V) on this machine; it has for CPython 3.11 to 3.14 on Linux (x86-64): " \
 		"make fuzz PYTHON=python3.12, or fuzz without it: $(BIN)/python -m tests.fuzz --inputs 100000" >&2; exit 1; }
+	touch $@
 
 .mutation/.ready: pyproject.toml
 	$(PYTHON) -m venv .mutation
 	.mutation/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.mutation/bin/python -m pip install --quiet --editable . --group mutation
+	touch $@
 
-.PRECIOUS: .frameworks/%/.ready
 .frameworks/%/.ready: pyproject.toml
 	@[ '$*' != openhands ] || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
 		echo "openhands needs Python 3.12 or newer: make framework-openhands PYTHON=python3.12" >&2; exit 1; }

@@ -32,6 +32,8 @@ def measure(folder: Path) -> Iterator[Row]:
         yield from _overhead(session)
     with sessions.session("durable") as session:
         yield from _durable(session, folder / "bare")
+        with Sessions(FileStore(folder / "heads", heads=True)).session("kept") as keeping:
+            yield _with_head(session, keeping)
     yield _threads(sessions)
 
 
@@ -76,6 +78,23 @@ def _durable(session: Session, path: Path) -> Iterator[Row]:
     yield Row("one event made durable, file", measured, "write + fdatasync", reference, "1.4 × or + 40 µs", holds)
     yield asyncio.run(asynchronous(session, "one event made durable, async"))
     os.close(bare)
+
+
+def _with_head(session: Session, keeping: Session) -> Row:
+    """The same event where its head is kept beside the log, which is a second sync."""
+
+    def durable() -> None:
+        append(session)
+        session.flush()
+
+    def kept() -> None:
+        append(keeping)
+        keeping.flush()
+
+    reference, measured = interleaved_us([durable, kept], 25, 150)
+    allowed = "2.2 × or + 80 µs"
+    holds = measured <= 2.2 * reference or measured <= reference + 80
+    return Row("one event made durable, head kept, file", measured, "no head kept", reference, allowed, holds)
 
 
 async def asynchronous(session: Session, what: str) -> Row:

@@ -221,7 +221,7 @@ def test_every_error_has_an_exit_code() -> None:
 
     codes = {kind.code: exits.exit_code(kind("why")) for kind in kinds}
 
-    assert {code for code, exit in codes.items() if exit == 4} == {"damaged", "damaged_start"}
+    assert {code for code, exit in codes.items() if exit == 4} == {"damaged", "damaged_start", "head_mismatch"}
     assert {code for code, exit in codes.items() if exit == 5} == {"session_held"}
     assert {code for code, exit in codes.items() if exit == 3} == {"interrupted"}
     assert set(codes.values()) == {1, 3, 4, 5}

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,41 @@ def test_count_and_head_are_printed(world: World) -> None:
 
     lines = run("verify", "clean").stdout.splitlines()
 
-    assert lines == ["clean: 7 events", f"head  {run('head', 'clean').stdout.strip()}", "intact"]
+    assert lines[:2] == ["clean: 7 events", f"head  {run('head', 'clean').stdout.strip()}"]
+
+
+def test_a_log_is_called_intact_only_where_a_head_from_elsewhere_names_its_end(world: World) -> None:
+    world.clean()
+    early = run("head", "clean").stdout.strip()
+    assert "sound; the tail is not verifiable" in run("verify", "clean").stdout
+    assert json.loads(run("verify", "clean", "--json").stdout)["verdict"] == "tail_not_verifiable"
+    assert run("verify", "clean", "--expect", early).stdout.splitlines()[-1].startswith("intact")
+    world.clean(turns=2)
+
+    behind = run("verify", "clean", "--expect", early).stdout
+
+    assert "intact" not in behind
+    assert "nothing is missing up to the head that was kept at 7 events" in " ".join(behind.split())
+
+
+def test_a_head_is_saved_to_a_file_and_expected_from_it(world: World, tmp_path: Path) -> None:
+    path = world.clean(turns=2)
+    kept = tmp_path / "kept head"
+    assert run("head", "clean", "--save", str(kept)).exit_code == 0
+    plain = tmp_path / "plain"
+    plain.write_text(run("head", "clean").stdout)
+    for file in (kept, plain):
+        assert run("verify", "clean", "--expect", str(file)).stdout.splitlines()[-1].startswith("intact")
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:7]))
+    before = kept.read_bytes()
+
+    assert run("verify", "clean", "--expect", str(kept)).exit_code == 4
+    refused = run("head", "clean", "--save", str(kept))
+
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("error refused: save the head in ")
+    assert kept.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.endswith(".new")] == []
 
 
 def test_interrupted_work_is_said_to_be_no_damage(world: World) -> None:
@@ -49,7 +84,7 @@ def test_interrupted_work_is_said_to_be_no_damage(world: World) -> None:
     text = run("verify", "crashed").stdout
 
     assert "interrupted work: the turn that began at seq 1 is open; that is no damage" in text
-    assert text.endswith("intact\n")
+    assert "sound; the tail is not verifiable" in text
 
 
 def test_an_expected_head_may_be_an_earlier_one(world: World) -> None:
@@ -75,7 +110,7 @@ def test_another_history_is_not_the_expected_one(world: World, change: str) -> N
     result = run("verify", "clean", "--expect", head)
     value = run("verify", "clean", "--expect", head, "--json")
 
-    assert result.exit_code == value.exit_code == 1
+    assert result.exit_code == value.exit_code == 4
     assert result.stderr.startswith("error head_mismatch: verify clean: ")
     assert json.loads(value.stdout)["expected"] is False
     assert json.loads(value.stderr)["error"]["code"] == "head_mismatch"

@@ -1,5 +1,8 @@
 """Ctrl-C at random instants: a real SIGINT to a process whose main thread writes a session.
 
+SIGTERM and SIGHUP, which kill unless the application hears them (`kills`), come here to one that does: with a handler
+that raises `SystemExit`, or cancels what asyncio runs, as is the custom.
+
 Afterwards the session is usable or closed, never stuck: the next verb works, or raises that the session is closed. In
 the same process the session opens again, and what it says is held against the marks, as after a kill.
 """
@@ -18,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from tests.crash import forking, marks
@@ -30,6 +34,8 @@ from turnwal.session.sessions import Sessions
 from turnwal.store.file import FileStore
 
 WITHIN_S: Final = 0.05
+OTHERS: Final = (signal.SIGTERM, signal.SIGHUP)
+OTHER_SHARE: Final = 0.4
 STUCK_S: Final = 20.0
 SYNC_KINDS: Final = ("serial", "side_by_side", "side_by_side", "by_halves", "sub_run", "approval")
 ASYNC_KINDS: Final = ("asynchronous", "gathered")
@@ -59,6 +65,8 @@ class Interrupted:
     """Processes that were in the middle of something when their first signal came, and say so."""
     interrupts: int = 0
     """Signals that were sent, second ones included."""
+    signals: Counter[str] = field(default_factory=Counter)
+    """How many processes got which."""
     ends: Counter[str] = field(default_factory=Counter)
     """`usable`, `closed`, or `outside` where the block was left."""
     stuck: int = 0
@@ -68,10 +76,12 @@ class Interrupted:
 class Interruptible(Life):
     """A life that is interrupted once, and then looks at what it has."""
 
-    def __init__(self, root: Path, session: str, seed: str, mode: str) -> None:
+    def __init__(self, root: Path, session: str, seed: str, mode: str, *, number: int = signal.SIGINT) -> None:
         kinds = ASYNC_KINDS if mode.startswith("async") else SYNC_KINDS
         super().__init__(root, session, seed, kinds=kinds)
         self.mode = mode
+        self.number = number
+        self.task: asyncio.Task[Any] | None = None
         self.how = ""
         self.story = ""
         self.reopened = False
@@ -80,7 +90,7 @@ class Interruptible(Life):
 
     def be_interrupted(self, store: FileStore) -> None:
         """Live until Ctrl-C comes, then say how it went."""
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(self.number, signal.default_int_handler if self.number == signal.SIGINT else self.leave)
         faulthandler.register(signal.SIGUSR1)
         self.report.write(json.dumps({"ready": True}))
         sessions = Sessions(store)
@@ -89,7 +99,7 @@ class Interruptible(Life):
                 self.go_on(sessions)
                 said = {"how": self.how or "outside", "reopened": self.reopened, "heard": self.heard}
                 self.report.write(json.dumps(said))
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 self.heard = True
                 continue
             else:
@@ -114,7 +124,7 @@ class Interruptible(Life):
         while not self.reopened:
             try:
                 self.open_again(sessions)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 self.heard = True
                 self.story += traceback.format_exc()
             except SessionHeld as error:
@@ -136,7 +146,7 @@ class Interruptible(Life):
         """Catch it while the session is open, and go on."""
         with sessions.session(self.id, wait=5.0) as session:
             try:
-                while True:
+                while self.goes_on:
                     self.turn(session)
             except BaseException as error:
                 if not came_of_interrupt(error):
@@ -149,13 +159,33 @@ class Interruptible(Life):
         if self.mode == "async_outside":
             asyncio.run(self.alive(sessions))
         with sessions.session(self.id, wait=5.0) as session:
-            while True:
+            while self.goes_on:
                 self.turn(session)
 
     async def alive(self, sessions: Sessions) -> None:
+        self.task = asyncio.current_task()
         async with sessions.session(self.id, wait=5.0) as session:
-            while True:
+            while self.goes_on:
                 await self.aconverse(session, gathered=self.random.random() < 0.5)
+
+    async def aconverse(self, session: Session, *, gathered: bool) -> None:
+        self.task = asyncio.current_task()
+        await super().aconverse(session, gathered=gathered)
+
+    def leave(self, number: int, frame: FrameType | None) -> None:
+        """What an application does that is told to end: it unwinds."""
+        del frame
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise SystemExit(128 + number) from None
+        if self.task is not None:
+            loop.call_soon_threadsafe(self.task.cancel)
+
+    @property
+    def goes_on(self) -> bool:
+        """A loop that is at its end hears of nothing any more, and what comes then is seen between two turns."""
+        return self.number == signal.SIGINT or not self.signalled
 
     def try_again(self, session: Session) -> str:
         """The next verbs of an application that goes on after Ctrl-C."""
@@ -193,22 +223,24 @@ class Interrupts:
         witness = Witness(self.root, session, self.seen.totals)
         errors = self.root / f"{session}.errors"
         report = self.root / f"{session}.report"
-        life = Interruptible(self.root, session, f"{self.seed} {session}", mode)
+        number = self.random.choice(OTHERS) if self.random.random() < OTHER_SHARE else signal.SIGINT
+        self.seen.signals[signal.Signals(number).name] += 1
+        life = Interruptible(self.root, session, f"{self.seed} {session}", mode, number=number)
         pid = forking.fork(lambda: life.be_interrupted(store), errors)
         _until(lambda: bool(marks.lines(report)))
         code = forking.wait_for(pid, self.random.uniform(0, WITHIN_S))
         if code is None:
             (self.root / f"{session}.signalled").touch()
-            os.kill(pid, signal.SIGINT)
+            os.kill(pid, number)
             self.seen.interrupts += 1
             if not mode.startswith("async") and self.random.random() < AGAIN_SHARE:
                 code = forking.wait_for(pid, self.random.uniform(0, AGAIN_WITHIN_S))
                 if code is None:
-                    os.kill(pid, signal.SIGINT)
+                    os.kill(pid, number)
                     self.seen.interrupts += 1
             code = forking.wait_for(pid, SWALLOWED_S) if code is None else code
             if code is None and any("Exception ignored" in line for line in marks.lines(errors)):
-                os.kill(pid, signal.SIGINT)
+                os.kill(pid, number)
                 self.seen.interrupts += 1
             code = forking.wait_for(pid, STUCK_S) if code is None else code
         if code is None:
@@ -236,7 +268,7 @@ class Interrupts:
 
 def came_of_interrupt(error: BaseException | None) -> bool:
     """Whether an interrupt is behind it: `threading` may turn one into 'release unlocked lock'."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    while error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit, asyncio.CancelledError)):
         error = error.__context__ if isinstance(error, RuntimeError) else None
     return error is not None
 

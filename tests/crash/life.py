@@ -318,11 +318,12 @@ def main(arguments: Sequence[str]) -> None:
     """A life in a fresh interpreter."""
     from turnwal.store.urls import open_store  # noqa: PLC0415 - a forked life is handed its store
 
-    root, session, seed = arguments
+    root, session, seed, url, options = arguments
     life = Life(Path(root), session, seed)
+    store = open_store(url, **json.loads(options))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    life.live(open_store(Path(root) / "sessions"))
+    life.live(store)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,21 @@ ROOT = Path(__file__).parents[2]
     "arguments",
     [
         ["--only", "points"],
-        ["--only", "kills", "--kills", "300", "--cap", "240"],
+        ["--only", "kills", "--store", "file", "--kills", "300", "--cap", "240"],
+        ["--only", "kills", "--store", "sqlite", "--kills", "60"],
+        ["--only", "kills", "--store", "postgres", "--kills", "20"],
         ["--only", "canaries", "--kills", "300"],
+        ["--only", "calls", "--store", "file", "--every", "30"],
+        ["--only", "calls", "--store", "sqlite", "--every", "200"],
+        ["--only", "calls", "--store", "postgres", "--every", "60"],
+        ["--only", "nested", "--every", "20"],
+        ["--only", "classes", "--deaths", "6"],
+        ["--only", "memory", "--starved", "8"],
         ["--only", "interrupts", "--interrupts", "120"],
         ["--only", "everywhere", "--share", "0.02"],
         ["--only", "full", "--stride", "1009"],
     ],
-    ids=lambda arguments: arguments[1],
+    ids=lambda arguments: " ".join(word for word in arguments if word[0] != "-" and not word[0].isdigit()),
 )
 def test_a_log_stays_whole_and_true_whatever_ends_its_writer(arguments: list[str]) -> None:
     done = crash(*arguments)
@@ -33,7 +41,7 @@ def test_a_log_stays_whole_and_true_whatever_ends_its_writer(arguments: list[str
 
 
 def test_a_campaign_that_had_no_time_says_that_it_has_seen_too_little() -> None:
-    done = crash("--only", "kills", "--kills", "300", "--cap", "1")
+    done = crash("--only", "kills", "--store", "file", "--kills", "300", "--cap", "1")
 
     assert done.returncode == 1
     assert "DID NOT HOLD: at least 300 kills" in done.stdout

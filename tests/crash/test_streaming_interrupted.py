@@ -78,7 +78,7 @@ def test_an_interrupt_at_any_line_leaves_one_message_or_none(monkeypatch: pytest
             assert not made.messages or turnwal.check("anthropic", made.messages) == [], interruption.where
             assert made == turnwal.render(stored(sessions), "anthropic", partial=True), interruption.where
         assert not turnwal.plan(stored(sessions)), interruption.where
-        assert verify(sessions.store, "s").intact, interruption.where
+        assert verify(sessions.store, "s").sound, interruption.where
         messages.add((len(asking), asking[0].data.get("complete", True) if asking else None))
     assert number > 100
     assert messages == {(0, None), (1, False), (1, True)}

@@ -1,9 +1,10 @@
 """Follows one session over its lives and deaths and holds what it says against marks that its lives left outside.
 
-Everything is judged from the bytes of the file (`reading`), except the plan, which is what is on trial.
+Everything is judged from the bytes of its lines (`reading`), except the plan, which is what is on trial.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,13 +47,23 @@ class Totals:
 class Witness:
     """What is known of one session."""
 
-    def __init__(self, root: Path, session: str, totals: Totals, *, name: str = "") -> None:
+    def __init__(
+        self,
+        root: Path,
+        session: str,
+        totals: Totals,
+        *,
+        name: str = "",
+        read: Callable[[], bytes] | None = None,
+    ) -> None:
+        """Follow a session whose marks are in a directory; `read` returns its lines where they are in no file there."""
         self.id = session
         self.name = name or session
         self.totals = totals
         self.path = root / "sessions" / f"{session}.jsonl"
         self.acks = root / f"{session}.acks"
         self.effects = root / f"{session}.effects"
+        self._read = read or self._read_file
         self.seen = b""
         self.marked: Counter[str] = Counter()
         """How many effects each key has."""
@@ -66,10 +77,10 @@ class Witness:
         self.totals.violation(self.name, what)
 
     def look(self) -> Reading:
-        """Read the file again; what was there must still be there, byte for byte."""
-        data = self.path.read_bytes() if self.path.exists() else b""
+        """Read it again; what was there must still be there, byte for byte."""
+        data = self._read()
         if not data.startswith(self.seen):
-            self.say("bytes that were in the file are gone or changed")
+            self.say("bytes that were in the log are gone or changed")
         self.seen = data
         self.marked = marks.counted(self.effects)
         reading = read_log(data)
@@ -109,12 +120,15 @@ class Witness:
         with sessions.session(self.id, create=False) as session:
             if session.recovered is not None:
                 self.say("opening again found something to recover")
-        if self.path.read_bytes() != self.seen:
+        if self._read() != self.seen:
             self.say("opening again wrote something")
         state = sessions.glance(self.id).state
         if state not in ("clean", "waiting"):
             self.say(f"after recovery its state is {state!r}")
         return reading
+
+    def _read_file(self) -> bytes:
+        return self.path.read_bytes() if self.path.exists() else b""
 
     def conclude(self) -> None:
         """Count the session when nobody will work on it any more."""

@@ -87,6 +87,7 @@ def test_each_session_of_a_database_is_one_and_is_named_by_all_that_names_it() -
     with untouched(path):
         seen = {str(each.session): each.verdict for each in examine([path])}
     assert seen == {
+        "shop/eu%2Fu%201/again": "interrupted",
         "shop/eu%2Fu%201/confirmed": "interrupted",
         "shop/eu%2Fu%201/confirming": "waiting",
         "shop/eu%2Fu%201/delivered": "clean",
@@ -285,6 +286,56 @@ def test_f08_a_killed_call_of_an_id_that_was_answered_is_another_call(tmp_path: 
     assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c0"]
 
 
+@KINDS
+def test_f08_a_killed_call_whose_id_was_used_again_is_answered_before_that_use(tmp_path: Path, kind: str) -> None:
+    path = taken(kind, "again", tmp_path)
+    assert [(each.id, each.name) for each in diagnosis_of(path).open] == [("c0", "charge")]
+    before = stored(path)
+    (again,) = (
+        index
+        for index, event in enumerate(before)
+        if event["content"]["parts"][0].get("function_call", {}).get("name") == "look"
+    )
+    out = repaired(path, tmp_path / "out.db")
+    after = stored(out)
+    assert after[:again] + after[again + 1 :] == before
+    assert after[again]["content"]["parts"] == [answer("c0")]
+    assert (diagnosis_of(out).verdict, diagnosis_of(out).answered) == ("clean", 2)
+    assert run(out, "select update_time from sessions") == run(path, "select update_time from sessions")
+
+
+def test_f08_calls_of_one_id_that_were_all_killed_have_each_its_response_before_the_next(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, call("c0"), call("c1"), later=1)
+    put(path, call("c1"), later=2, id="second")
+    put(path, call("c0"), call("c1"), later=3, id="third")
+    out = repaired(path, tmp_path / "out.db")
+    first, second, third = [answer("c0"), answer("c1")], [answer("c1")], [answer("c0"), answer("c1")]
+    told = [event["content"]["parts"] for event in stored(out)[-6:]]
+    assert told == [[call("c0"), call("c1")], first, [call("c1")], second, [call("c0"), call("c1")], third]
+    assert diagnosis_of(out).verdict == "clean"
+
+
+def test_f08_two_responses_before_one_use_of_their_ids_have_times_of_their_own(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, call("c0"), later=1)
+    put(path, call("c1"), later=2)
+    put(path, call("c0"), call("c1"), later=3)
+    out = repaired(path, tmp_path / "out.db")
+    assert [event["content"]["parts"] for event in stored(out)[-4:-2]] == [[answer("c0")], [answer("c1")]]
+    assert len({event["timestamp"] for event in stored(out)}) == len(stored(out))
+
+
+def test_f08_a_call_between_which_and_the_next_of_its_id_no_time_is_left_is_not_repaired(tmp_path: Path) -> None:
+    path = taken("v1", "healthy", tmp_path)
+    put(path, call("c0"), later=1)
+    put(path, call("c0"), later=2)
+    run(path, "update events set timestamp = '2030-01-01 00:00:01.000001' where timestamp like '%:02.000000'")
+    with pytest.raises(Refused, match="call c0 was used again"):
+        repaired(path, tmp_path / "out.db")
+    assert not (tmp_path / "out.db").exists()
+
+
 @pytest.mark.parametrize("invocation", ["e", "f"])
 def test_f08_calls_of_one_id_are_each_a_call_in_one_invocation_and_in_two(tmp_path: Path, invocation: str) -> None:
     path = taken("v1", "healthy", tmp_path)
@@ -375,7 +426,7 @@ def test_a_database_that_adk_holds_is_busy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "scene"),
-    [(kind, scene) for kind in ("v1", "sqlite") for scene in ("healthy", "sibling", "confirmed")]
+    [(kind, scene) for kind in ("v1", "sqlite") for scene in ("healthy", "sibling", "again", "confirmed")]
     + [("v1", scene) for scene in ("single", "reused", "resumed", "ordered", "delivered", "confirming", "rejected")],
 )
 def test_the_repair_of_a_copy_is_that_copy(tmp_path: Path, kind: str, scene: str) -> None:

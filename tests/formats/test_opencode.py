@@ -315,6 +315,117 @@ def test_the_copy_of_a_healthy_export_has_all_that_it_has(tmp_path: Path) -> Non
     assert json.loads(repaired(path, tmp_path / "out.json").read_text()) == whole
 
 
+WHOLE_SCHEMA = SCHEMA.replace(
+    "time_created integer, time_updated integer);",
+    """time_created integer, time_updated integer, workspace_id text, path text, share_url text,
+    summary_additions integer, summary_deletions integer, summary_files integer, summary_diffs text, metadata text,
+    cost real not null default 0, tokens_input integer not null default 0, tokens_output integer not null default 0,
+    tokens_reasoning integer not null default 0, tokens_cache_read integer not null default 0,
+    tokens_cache_write integer not null default 0, revert text, permission text, agent text, model text,
+    time_compacting integer, time_archived integer, time_suspended integer);""",
+    1,
+)
+COLUMNS: Part = {
+    "id": "ses_1",
+    "project_id": "p",
+    "parent_id": "ses_0",
+    "slug": "s",
+    "directory": "/w",
+    "title": "t",
+    "version": "1.2.3",
+    "time_created": 1,
+    "time_updated": 2,
+    "workspace_id": "wrk_1",
+    "path": "a/b",
+    "share_url": "https://opncd.ai/share/x",
+    "summary_additions": 3,
+    "summary_deletions": 4,
+    "summary_files": 1,
+    "summary_diffs": '[{"file":"a","patch":"p","additions":3,"deletions":4}]',
+    "metadata": '{"k":[1]}',
+    "cost": 0.25,
+    "tokens_input": 10,
+    "tokens_output": 11,
+    "tokens_reasoning": 12,
+    "tokens_cache_read": 13,
+    "tokens_cache_write": 14,
+    "revert": '{"messageID":"msg_1","snapshot":"abc"}',
+    "permission": '[{"permission":"bash","pattern":"*","action":"deny"}]',
+    "agent": "build",
+    "model": '{"id":"m","providerID":"p"}',
+    "time_compacting": 5,
+    "time_archived": 6,
+}
+
+
+def described(path: Path, columns: Part) -> Path:
+    """A database of the newest known schema with a session in which a call was killed."""
+
+    def fill(connection: sqlite3.Connection) -> None:
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        connection.execute(f"insert into session ({names}) values ({marks})", list(columns.values()))  # noqa: S608
+        for table, values in (
+            ("message", ("msg_1", "ses_1", 1, json.dumps(info_of(1, "assistant")))),
+            ("part", ("prt_1", "msg_1", "ses_1", 1, json.dumps(tool("c1", "running")))),
+        ):
+            connection.execute(f"insert into {table} values ({', '.join('?' * len(values))})", values)  # noqa: S608
+
+    return database(path, WHOLE_SCHEMA, fill)
+
+
+def test_the_copy_has_all_that_a_session_of_a_database_says_of_itself(tmp_path: Path) -> None:
+    path = described(tmp_path / "x", COLUMNS)
+    assert dict(diagnosis_of(path).unknown) == {}
+    assert json.loads(repaired(path, tmp_path / "out.json").read_text())["info"] == {
+        "id": "ses_1",
+        "projectID": "p",
+        "workspaceID": "wrk_1",
+        "parentID": "ses_0",
+        "slug": "s",
+        "directory": "/w",
+        "path": "a/b",
+        "title": "t",
+        "version": "1.2.3",
+        "agent": "build",
+        "model": {"id": "m", "providerID": "p"},
+        "share": {"url": "https://opncd.ai/share/x"},
+        "summary": {
+            "additions": 3,
+            "deletions": 4,
+            "files": 1,
+            "diffs": [{"file": "a", "patch": "p", "additions": 3, "deletions": 4}],
+        },
+        "cost": 0.25,
+        "tokens": {"input": 10, "output": 11, "reasoning": 12, "cache": {"read": 13, "write": 14}},
+        "metadata": {"k": [1]},
+        "revert": {"messageID": "msg_1", "snapshot": "abc"},
+        "permission": [{"permission": "bash", "pattern": "*", "action": "deny"}],
+        "time": {"created": 1, "updated": 2, "compacting": 5, "archived": 6},
+    }
+
+
+def test_what_is_null_is_not_in_the_copy_and_a_summary_has_all_its_counts(tmp_path: Path) -> None:
+    some = {name: value for name, value in COLUMNS.items() if name not in ("revert", "permission", "share_url")}
+    some |= {"summary_deletions": None, "summary_diffs": None, "metadata": "null"}
+    info = json.loads(repaired(described(tmp_path / "x", some), tmp_path / "out.json").read_text())["info"]
+    assert info.keys().isdisjoint({"revert", "permission", "share", "metadata"})
+    assert info["summary"] == {"additions": 3, "deletions": 0, "files": 1}
+
+
+def test_a_column_that_an_export_has_no_place_for_is_named(tmp_path: Path) -> None:
+    seen = diagnosis_of(described(tmp_path / "x", COLUMNS | {"time_suspended": 7}))
+    assert dict(seen.unknown) == {"column time_suspended": 1}
+    assert open_ids(seen) == ["c1"]
+
+
+def test_a_column_that_is_no_json_is_named_and_the_others_are_in_the_copy(tmp_path: Path) -> None:
+    path = described(tmp_path / "x", COLUMNS | {"revert": '{"messageID'})
+    assert [(fault.kind, fault.what) for fault in diagnosis_of(path).damage] == [("corrupt", "its revert is no JSON")]
+    info = json.loads(repaired(path, tmp_path / "out.json").read_text())["info"]
+    assert "revert" not in info
+    assert info["model"] == {"id": "m", "providerID": "p"}
+
+
 def test_a_file_of_the_tree_that_is_torn_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = treed(tmp_path / "x", HEALTHY)
     file = path / "part" / "msg_2" / "prt_001.json"

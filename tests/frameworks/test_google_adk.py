@@ -104,3 +104,13 @@ def test_calls_of_one_id_have_each_its_own_response_in_the_copy(tmp_path: Path) 
     assert [(each.name, each.response) for each in told] == [("look", {"result": "price: 5"}), ("charge", UNKNOWN)]
     responses(seen)
     assert given == []
+
+
+@pytest.mark.parametrize("kind", ["v1", "sqlite"])
+def test_a_call_whose_id_was_used_again_has_its_response_and_takes_none_away(tmp_path: Path, kind: str) -> None:
+    copy = repaired(taken(kind, "again", tmp_path), tmp_path / "copy.db")
+    seen, given = gone_on(copy, kind, "again")
+    told = [part.function_response for content in seen for part in content.parts if part.function_response]
+    assert [(each.name, each.response) for each in told] == [("charge", UNKNOWN), ("look", {"result": "price: 5"})]
+    responses(seen)
+    assert given == []

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.fuzz import targets
 from turnwal.core import line
-from turnwal.formats import doctor
+from turnwal.formats import doctor, weighing
 from turnwal.store import urls
 
 
@@ -57,6 +57,6 @@ CANARIES: Final[Mapping[str, Planted]] = {
     "half a character in a path": Planted(urls, "_encodable", lambda _, path: path, "text", "UnicodeEncodeError"),
     "NaN is taken for a number": Planted(line, "_no_constant", float, "line", "InvalidEvent"),
     "a reader that does not end": Planted(targets, "shown", _endless, "text", "Hang"),
-    "a reader that writes": Planted(doctor, "weigh", _marking(doctor.weigh), "format-codex", "Broken"),
+    "a reader that writes": Planted(doctor, "weigh", _marking(weighing.weigh), "format-codex", "Broken"),
     "a reader that holds too much": Planted(targets, "shown", _hoarding, "text", "Memory"),
 }

@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,6 +90,10 @@ def _array(name: str, *, whole: bool) -> Callable[[Path], object]:
 _RUNNING: Final = ("assistant", [test_opencode.text("once more"), test_opencode.tool("c4", "running")])
 
 
+def _stored_by(store: Callable[[Path, Any], Path], messages: Any, root: Path) -> object:
+    return store(root / "x", messages)
+
+
 def _packed(root: Path) -> None:
     records = test_deepseek_harness.healthy().records
     batches = [[test_deepseek_harness.HEADER], records[1:4], records[4:]]
@@ -110,11 +114,11 @@ _MAKERS: Final[Mapping[str, tuple[Callable[[Path], object], ...]]] = {
         _packed,
     ),
     "opencode": tuple(
-        lambda root, store=store: store(root / "x", [*test_opencode.HEALTHY, _RUNNING])
+        partial(_stored_by, store, [*test_opencode.HEALTHY, _RUNNING])
         for store in (test_opencode.stored, test_opencode.treed, test_opencode.exported)
     ),
     "goose": tuple(
-        lambda root, store=store, end=end: store(root / "x", test_goose.HEALTHY[:end])
+        partial(_stored_by, store, test_goose.HEALTHY[:end])
         for store in (test_goose.stored, test_goose.filed)
         for end in (None, -2)
     ),

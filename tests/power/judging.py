@@ -159,7 +159,7 @@ class SessionJudge:
         if recovered:
             self.seen["sessions that were recovered"] += 1
             report = verify(sessions.store, id)
-            if not report.intact or report.open_turns:
+            if not report.sound or report.open_turns:
                 yield f"not whole after it was recovered: {report.to_json()}"
 
     def _held(self, found: list[bytes], expected: list[bytes], head: Head, when: str) -> Iterator[str]:

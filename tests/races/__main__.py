@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tests.crash.forking import without_threads
 from tests.crash.reporting import Report
 from tests.races import cuts, failover, planted, recoveries, writers
 from tests.races.places import PLACES, Place
-from tests.races.stopping import Seen, without_threads
+from tests.races.stopping import Seen
 from tests.races.tools import Agents
 from tests.races.zombies import Zombies
 

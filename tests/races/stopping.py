@@ -6,7 +6,6 @@ killed, or by something that loses the owner its lock behind its back. On Postgr
 
 import os
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -119,11 +118,3 @@ def _at_last(enter: Callable[[float], T]) -> T:
         except StoreFailed as failed:
             if "Busy" not in failed.message or time.monotonic() > deadline:
                 raise
-
-
-def without_threads() -> None:
-    """Wait for the threads of what was closed: only a process that has none may fork."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(10)
-    assert threading.active_count() == 1, threading.enumerate()

@@ -10,12 +10,12 @@ from contextlib import closing
 from typing import Final
 
 from tests.crash import marks
+from tests.crash.forking import without_threads
 from tests.crash.life import KINDS, Life
 from tests.crash.marks import Marks
-from tests.crash.reading import Reading
 from tests.crash.witness import Totals, Witness
 from tests.races.places import Place
-from tests.races.stopping import Seen, Stopped, succeed, without_threads
+from tests.races.stopping import Seen, Stopped, succeed
 from turnwal.core.errors import TurnwalError
 from turnwal.session.session import Session
 from turnwal.session.sessions import Sessions
@@ -26,19 +26,6 @@ REFUSALS: Final = ("ownership_lost", "closed_after_failure")
 TURNS: Final = 2
 _CHILDREN: Final = frozenset({"asynchronous", "gathered"})
 """What leaves threads behind: not for the successor, who lives in a process that forks."""
-
-
-class PlaceWitness(Witness):
-    """A witness who copies the lines of any store out before each look."""
-
-    def __init__(self, place: Place, session: str, totals: Totals) -> None:
-        super().__init__(place.root, session, totals)
-        self._place = place
-        self.path = place.root / f"{session}.copy"
-
-    def look(self) -> Reading:
-        self.path.write_bytes(b"".join(line + b"\n" for line in self._place.lines(self.id)))
-        return super().look()
 
 
 class Agents:
@@ -71,7 +58,8 @@ class Agents:
         work = lambda: self._work(session, Marks(told))  # noqa: E731
         owner = Stopped(place, session, work, lambda: len(marks.lines(effects)) > 0)
         owner.stop(self._random.uniform(0, DELAY_S))
-        witness = PlaceWitness(place, session, self.totals)
+        read = lambda: b"".join(line + b"\n" for line in place.lines(session))  # noqa: E731
+        witness = Witness(place.root, session, self.totals, read=read)
         try:
             with Sessions(place.open()) as sessions:
                 self._succeed(sessions, witness, owner)

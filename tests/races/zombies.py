@@ -7,10 +7,11 @@ from contextlib import closing
 from itertools import count
 
 from tests.crash import marks
+from tests.crash.forking import without_threads
 from tests.crash.marks import Marks
 from tests.races.history import acknowledged, late_lines, lines_behind, problems
 from tests.races.places import Place
-from tests.races.stopping import Seen, Stopped, succeed, without_threads
+from tests.races.stopping import Seen, Stopped, succeed
 from tests.races.writers import end_of
 from turnwal.core.errors import OwnershipLost
 from turnwal.store.protocol import Claim, Store

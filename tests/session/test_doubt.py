@@ -130,7 +130,7 @@ def test_f18_a_call_that_ran_in_what_is_lost_is_not_run_again_without_a_word(
                 with pytest.raises(Refused, match=LOST if grant else f"{LOST}|approval is pending"):
                     again()
     assert till.paid == 1
-    assert verify(sessions.store, "s").intact
+    assert verify(sessions.store, "s").sound
     assert {finding.code for finding in verify(sessions.store, "s").findings} == {"damage", "doubtful_call"}
 
 
@@ -157,7 +157,7 @@ def test_settled_as_not_happened_it_is_decided_and_run(
             assert shown.count("paid 7") == 1
             assert shown.count("it did not happen") == 1
     assert till.paid == 1
-    assert verify(sessions.store, "s").intact
+    assert verify(sessions.store, "s").sound
     assert [finding.code for finding in verify(sessions.store, "s").findings] == ["damage"]
 
 

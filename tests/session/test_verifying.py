@@ -39,7 +39,7 @@ def test_a_written_session_is_intact_in_every_store(sessions: Sessions) -> None:
     report = verify(sessions.store, "s", expect=head)
 
     assert (report.head, report.events, report.gap, report.findings) == (head, head.count, None, ())
-    assert report.intact
+    assert report.sound
     assert not report.interrupted
 
 

@@ -148,7 +148,7 @@ def test_damage_is_found_where_it_stands_and_gone_past_with_a_persons_word(
     assert gap.position + gap.length == records[-1].position + len(records[-1].line) + 1
     lines = [record.line for record in records]
     with Sessions(place.open()) as sessions:
-        assert not verify(sessions.store, "s").intact
+        assert not verify(sessions.store, "s").sound
         readable = [each for each in sessions.store.read("s", past_damage=True) if isinstance(each, Record)]
         assert [each.position for each in readable[-2:]] == [record.position for record in records[-2:]] or which > 3
         claim = sessions.store.claim("s")
@@ -182,7 +182,7 @@ def test_an_open_turn_with_damage_in_it_is_refused_until_the_loss_is_accepted(
         with sessions.session("s", accept_loss=True) as session:
             assert session.recovered
     with closing(place.open()) as store:
-        assert verify(store, "s").intact
+        assert verify(store, "s").sound
         assert glance(store, "s").state == "clean"
 
 
@@ -220,7 +220,7 @@ def test_a_session_cut_off_at_its_end_is_a_shorter_session(place: Place) -> None
     place.delete(records[-1].position)
 
     with Sessions(place.open()) as sessions:
-        assert verify(sessions.store, "s").intact
+        assert verify(sessions.store, "s").sound
         assert verify(sessions.store, "s", expect=kept).mismatch is not None
         with sessions.session("s") as session, session.turn("goes on"):
             pass

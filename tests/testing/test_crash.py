@@ -12,6 +12,7 @@ import pytest
 from tests.crash.planted import EagerStore
 from tests.testing import agents
 from turnwal.store.file import FileStore
+from turnwal.store.protocol import Store
 from turnwal.testing.conformance import Storage
 from turnwal.testing.crash import CrashFailures, CrashReport, crash_points, run_plainly
 from turnwal.testing.crash.report import RULES
@@ -167,8 +168,8 @@ def test_a_store_that_acknowledges_before_it_writes() -> None:
         def __init__(self, root: Path) -> None:
             self.root = root
 
-        def open(self) -> FileStore:
-            return EagerStore(self.root)
+        def open(self) -> Store:
+            return EagerStore(FileStore(self.root))
 
     @contextmanager
     def factory() -> Iterator[Storage]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from turnwal.core.errors import Damaged, DamagedStart, Interrupted, SessionHeld, TurnwalError
+from turnwal.core.errors import Damaged, DamagedStart, HeadMismatch, Interrupted, SessionHeld, TurnwalError
 
 OK: Final = 0
 ERROR: Final = 1
@@ -41,6 +41,6 @@ def exit_code(error: TurnwalError) -> int:
     """The exit code of an error."""
     if isinstance(error, SessionHeld):
         return HELD
-    if isinstance(error, (Damaged, DamagedStart)):
+    if isinstance(error, (Damaged, DamagedStart, HeadMismatch)):
         return DAMAGED
     return INTERRUPTED if isinstance(error, Interrupted) else ERROR

@@ -127,10 +127,11 @@ def writing(place: Place, *, accept_loss: bool = False) -> "Iterator[Session]":
 
 
 def refuse_empty(place: Place, action: str) -> None:
-    """Raise `EmptySession` for one that never began: opening it would begin it."""
+    """Raise `EmptySession` for one that never began: opening it would begin it. Raises what `is_empty` does."""
     from turnwal.core.errors import EmptySession
+    from turnwal.session.opening import is_empty
 
-    if place.sessions.store.probe(place.id).empty:
+    if is_empty(place.sessions.store, place.id, action):
         raise EmptySession("it never began", action=action, subject=place.name, hint="there is nothing to work on")
 
 

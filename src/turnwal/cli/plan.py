@@ -25,9 +25,11 @@ def plan(*, session: str, strict: bool, store: str | None, as_json: bool) -> int
     Exits 3 when there is interrupted work, 4 when there is damage, and 5 when an owner is alive: then nothing is
     interrupted, and the plan says what a crash at this moment would leave.
     """
+    from turnwal.session.opening import is_empty
+
     with at(session, store) as place:
         presence = place.sessions.store.probe(place.id)
-        if presence.empty:
+        if presence.empty and is_empty(place.sessions.store, place.id, "plan"):
             return _empty(place, presence.owner, as_json=as_json)
         view = place.sessions.inspect(place.id, strict=strict)
         owner = place.sessions.store.probe(place.id).owner

@@ -146,7 +146,9 @@ def _print_calls(figures: "FleetReport") -> None:
 
 
 def _recover(place: Place, *, accept_loss: bool, wait: float) -> Recovered:
-    if place.sessions.store.probe(place.id).empty:
+    from turnwal.session.opening import is_empty
+
+    if is_empty(place.sessions.store, place.id, "recover"):
         return Recovered(place.name, None, [], "")
     with place.sessions.session(place.id, create=False, wait=wait, accept_loss=accept_loss) as session:
         return Recovered(place.name, session.recovered, _appended(place, session), str(session.head))

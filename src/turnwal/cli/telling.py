@@ -7,6 +7,7 @@ from typing import Any, Final
 from turnwal.cli.screen import Column, Screen, Span
 from turnwal.cli.words import RETRIES, risk_of
 from turnwal.core.findings import Finding
+from turnwal.core.kept import lacks
 from turnwal.core.recovery import Plan, Repair
 from turnwal.core.rules import RULES
 from turnwal.store.protocol import Gap
@@ -72,6 +73,9 @@ def gap_text(gap: Gap) -> str:
         rest = f"; {counted(gap.readable, 'readable record')} behind it" if gap.readable else ""
         return f"{line}offset {gap.position:,}: the first line {gap.reason}, so nothing is ever written here{rest}"
     where = f"{line}offset {gap.position:,}, behind seq {gap.after}"
+    if gap.kept is not None:
+        tail = f"; {gap.length:,} bytes behind seq {gap.after} are no record ({gap.kind})" if gap.length else ""
+        return f"the log {lacks(gap.after + 1, gap.kept)}{tail}"
     if gap.readable:
         return f"{where}: a line {gap.reason}; {gap.readable} readable records follow, so something recorded was lost"
     size = f"{gap.length:,} bytes that are no record ({gap.kind})"

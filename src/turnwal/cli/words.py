@@ -162,6 +162,7 @@ def _damage(data: Mapping[str, Any]) -> str:
         _text(data.get("kind")),
         f"behind seq {_text(data.get('after'))}",
         f"{len(lost)} lost events known" if isinstance(lost, list) and lost else "",
+        f"without the kept head {_text(data['head'])}" if "head" in data else "",
     )
 
 

@@ -24,7 +24,7 @@
         ├── EmptySession         empty_session         there is nothing in it
         ├── TooNew               too_new               written by a newer turnwal
         ├── Interrupted          interrupted           interrupted work, and the caller asked not to recover it
-        └── HeadMismatch         head_mismatch         the log is not the one that the expected head commits to
+        └── HeadMismatch         head_mismatch         the log is not the one that a head from elsewhere commits to
 
 Each error carries what was attempted (`action`), on what (`subject`), why it failed (the message), what to do next
 (`hint`), and whether the same call may succeed later without any change (`retriable`).
@@ -234,7 +234,7 @@ class Interrupted(HistoryError):
 
 
 class HeadMismatch(HistoryError):
-    """The log is shorter than, or differs from, the one that the expected head commits to."""
+    """The log is shorter than, or differs from, the one that an expected or kept head commits to."""
 
     code = "head_mismatch"
 

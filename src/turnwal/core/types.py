@@ -126,6 +126,7 @@ TYPES: Final[Mapping[str, Mapping[str, _Check]]] = {
         "kind": _text,
         "raw": _text,
         "lost": is_seqs,
+        "head": _text,
     },
     "checkpoint": {},
     "erasure": {},

@@ -144,7 +144,7 @@ class _Weigher:
     def _ask_one(self, said: Said, part: Any, *, whole: bool) -> None:
         id, name, arguments = id_of(part), name_of(part), arguments_of(part)
         same = self._open.get(id)
-        again = not self._written_once and bool(id)
+        again = False
         if same and again and any(_is_equal(call, name, arguments, said.place) for call in same):
             return  # recorded again, as a rewritten message is; equal calls of one record are calls of their own
         free = part.get("format") == "text"

@@ -31,7 +31,7 @@ from turnwal.core.errors import (
 from turnwal.core.line import read
 from turnwal.session.fleet_report import error_to_json, named
 from turnwal.session.inspection import glance
-from turnwal.session.opening import open_tail
+from turnwal.session.opening import is_empty, open_tail
 from turnwal.session.transfer import lines_of, take_in
 from turnwal.store.protocol import Gap, Record, Store
 
@@ -130,6 +130,10 @@ def copy_all(
         return
 
 
+class _NotAsWritten(HeadMismatch):
+    """The other store does not read back what it was given."""
+
+
 def _copy(source: Store, target: Store, id: str, *, copied_at: int | None, stop: Callable[[], bool]) -> Copy:
     """Copy one session if it is not there; whatever goes wrong is in the answer."""
     try:
@@ -138,7 +142,9 @@ def _copy(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
         raise
     except SessionHeld as error:
         return Copy(id, "alive", holder=error.holder)
-    except (Damaged, DamagedStart) as error:
+    except _NotAsWritten as error:
+        return Copy(id, "failed", error=named(error, id))
+    except (Damaged, DamagedStart, HeadMismatch) as error:
         return Copy(id, "damaged", error=named(error, id))
     except TurnwalError as error:
         return Copy(id, "failed", error=named(error, id))
@@ -147,7 +153,7 @@ def _copy(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
 
 
 def _attempt(source: Store, target: Store, id: str, *, copied_at: int | None, stop: Callable[[], bool]) -> Copy:
-    if source.probe(id).empty:
+    if is_empty(source, id, "copy"):
         return Copy(id, "empty")
     seen = glance(source, id)
     if copied_at is None and seen.owner is not None and seen.turns:
@@ -176,7 +182,7 @@ def _take(source: Store, target: Store, id: str, *, copied_at: int | None, stop:
     with closing(lines_of(source, id, copied_at=copied_at)) as lines:
         head = take_in(target, id, counted(lines))
     if not _went_through(target, id, head):
-        raise HeadMismatch(
+        raise _NotAsWritten(
             f"the copy does not read back with the head {head} that was written",
             action="copy",
             subject=id,

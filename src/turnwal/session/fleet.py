@@ -21,6 +21,7 @@ from turnwal.core.errors import (
     CallNotFound,
     Damaged,
     DamagedStart,
+    HeadMismatch,
     InvalidName,
     OwnershipLost,
     SessionHeld,
@@ -140,7 +141,7 @@ def _recover(member: Member, *, accept_loss: bool, owner: str) -> Recovery:
         return Recovery(name, "alive", holder=error.holder)
     except OwnershipLost as error:
         return Recovery(name, "alive", holder=error.message)
-    except (Damaged, DamagedStart) as error:
+    except (Damaged, DamagedStart, HeadMismatch) as error:
         return Recovery(name, "damaged", error=named(error, name))
     except TurnwalError as error:
         return Recovery(name, "failed", error=named(error, name))

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from turnwal.core.chain import EMPTY, Head, after
-from turnwal.core.errors import DamagedStart, TooNew
+from turnwal.core.errors import DamagedStart, HeadMismatch, TooNew
+from turnwal.core.kept import lacks
 from turnwal.core.line import Event, make
 from turnwal.core.log import draft
 from turnwal.core.recovery import Plan, plan_of
 from turnwal.core.rules import NOT_STARTED
 from turnwal.core.surface import Surface
-from turnwal.session.opening import Opening, check_start, damage_data, damaged, open_tail
+from turnwal.session.opening import Opening, check_start, damage_data, damaged, is_empty, open_tail
 from turnwal.store.protocol import Gap, Store
 from turnwal.transcript.conversation import Outcomes, Waiting
 from turnwal.transcript.render import Rendering, render
@@ -67,11 +68,11 @@ class Glance:
 def glance(store: Store, session: str) -> Glance:
     """Say what state a session is in. Raises only `SessionNotFound` and what a failing store raises."""
     presence = store.probe(session)
-    if presence.empty:
-        return Glance(session, "empty", owner=presence.owner)
     try:
+        if presence.empty and is_empty(store, session):
+            return Glance(session, "empty", owner=presence.owner)
         opening = open_tail(store, session, accept_loss=True, newer=True)
-    except (DamagedStart, TooNew) as error:
+    except (DamagedStart, HeadMismatch, TooNew) as error:
         state: State = "too_new" if isinstance(error, TooNew) else "damaged"
         return Glance(session, state, problem=error.message, owner=presence.owner)
     damage = pending_damage(opening)
@@ -99,7 +100,8 @@ def glance(store: Store, session: str) -> Glance:
 def _state(opening: Opening, planned: Plan, *, owned: bool, waits: bool) -> tuple[State, str]:
     gap = opening.gap
     if gap is not None and gap.corrupt:
-        return "damaged", f"a line {gap.reason}, and {gap.readable} readable records follow"
+        behind = f"a line {gap.reason}, and {gap.readable} readable records follow"
+        return "damaged", behind if gap.kept is None else f"it {lacks(gap.after + 1, gap.kept)}"
     if opening.newer:
         return "too_new", opening.newer[0].message
     if owned:

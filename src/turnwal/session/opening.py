@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnwal.core.chain import EMPTY, Head, after, digest
-from turnwal.core.errors import Damaged, DamagedStart, EmptySession, TooNew
+from turnwal.core.errors import Damaged, DamagedStart, EmptySession, HistoryError, TooNew
 from turnwal.core.line import Event
 from turnwal.core.scan import Scan
 from turnwal.core.types import BOUNDARIES, check_known, is_seqs
 from turnwal.core.values import number_of
+from turnwal.store.covering import short_of
 from turnwal.store.protocol import Gap, Record, Store
 
 
@@ -52,11 +53,15 @@ def damage_data(gap: Gap, *, accept_loss: bool = False) -> dict[str, Any]:
     data["raw"] = b64encode(gap.raw).decode("ascii")
     if accept_loss:
         data["lost"] = list(gap.seqs)
+    if gap.kept is not None:
+        data["head"] = str(gap.kept)
     return data
 
 
-def damaged(session: str, gap: Gap, *, action: str = "open", hint: str = "") -> Damaged:
+def damaged(session: str, gap: Gap, *, action: str = "open", hint: str = "") -> HistoryError:
     """The refusal to write behind damage that is no torn tail, or to read on as if it were not there."""
+    if gap.kept is not None:
+        return short_of(gap, action, session)
     line = f"line {gap.line_number}" if gap.line_number else f"the line after seq {gap.after}"
     message = f"{line}, at offset {gap.position:,}, {gap.reason}, and {gap.readable} readable records follow"
     hint = hint or (
@@ -69,7 +74,8 @@ def damaged(session: str, gap: Gap, *, action: str = "open", hint: str = "") -> 
 def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: bool = False) -> Opening:
     """Read what is open at the end of a session.
 
-    Raises `EmptySession`, `SessionNotFound`, `DamagedStart`, `Damaged` unless `accept_loss`, and `TooNew` unless
+    Raises `EmptySession`, `SessionNotFound`, `DamagedStart`, `Damaged` and `HeadMismatch` unless `accept_loss` (a log
+    of which nothing is left has no way on), and `TooNew` unless
     `newer` asks to read on past records of a newer turnwal.
     """
     first = check_start(store, session, newer=newer)
@@ -90,7 +96,7 @@ def open_tail(store: Store, session: str, *, accept_loss: bool = False, newer: b
 
 def check_start(store: Store, session: str, *, newer: bool = False) -> Event:
     """Return the first event of a stored session, which must be a `session_start` of a format we know."""
-    if store.probe(session).empty:
+    if is_empty(store, session):
         raise EmptySession("it never began", action="open", subject=session, hint="`store.session` may begin it")
     first = next(iter(store.read(session)), None)
     if not isinstance(first, Record) or first.event.type != "session_start":
@@ -103,6 +109,16 @@ def check_start(store: Store, session: str, *, newer: bool = False) -> Event:
     if not newer:
         check_known(first.event)
     return first.event
+
+
+def is_empty(store: Store, session: str, action: str = "open") -> bool:
+    """Whether a session never began. Raises `HeadMismatch` where one that holds nothing has a kept head."""
+    if not store.probe(session).empty:
+        return False
+    gap = next(iter(store.read(session)), None)
+    if isinstance(gap, Gap):
+        raise damaged(session, gap, action=action)
+    return gap is None
 
 
 class Beginning:

@@ -11,7 +11,7 @@ A test hands in a disk of its own, or a system whose calls fail where a plan say
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH100, PTH102, PTH106, PTH108, PTH112, PTH120, PTH208
+# ruff: noqa: PTH100, PTH102, PTH104, PTH106, PTH108, PTH112, PTH120, PTH208
 
 import errno
 import fcntl
@@ -72,6 +72,10 @@ class System:
     def link(self, path: str, name: str) -> None:
         """Give a file a second name."""
         os.link(path, name)
+
+    def rename(self, path: str, name: str) -> None:
+        """Give a file another name, in place of what has that name."""
+        os.rename(path, name)
 
     def unlink(self, path: str) -> None:
         """Remove a name."""
@@ -286,6 +290,35 @@ class Disk:
             os.rmdir(path)
         except OSError:
             return
+
+    def write_whole(self, path: str, data: bytes, *, new: str) -> None:
+        """Make a small file hold this: on return it does, durably; before, and after a crash, it is as it was.
+
+        It is written under the name `new` first, in the same directory, which is written over and not left behind.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = self._system.open(new, flags, _FILE_MODE)
+        except OSError as error:
+            raise _failed(error, "create", new) from error
+        try:
+            try:
+                self.write_at(descriptor, data, 0, new)
+                self.sync(descriptor, new)
+            finally:
+                os.close(descriptor)
+            self.rename(new, path)
+        except BaseException:
+            self.discard(new)
+            raise
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def rename(self, name: str, path: str) -> None:
+        """Give a file another name, in place of what has that name."""
+        try:
+            self._system.rename(name, path)
+        except OSError as error:
+            raise _failed(error, "rename", path) from error
 
     def replace(self, path: str, data: bytes) -> None:
         """Make a small file hold this, as well as it goes: for what only describes, so nothing is synced or raised."""

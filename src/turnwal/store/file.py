@@ -34,9 +34,10 @@ from turnwal.store.fileclaim import FileClaim, Paths
 from turnwal.store.fileput import put
 from turnwal.store.fileview import FileView
 from turnwal.store.frames import frames
+from turnwal.store.heads import Heads, Option, outstanding
 from turnwal.store.mounts import network_type
 from turnwal.store.names import SUFFIX, file_stem, is_digest_name, not_found, session_of
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.surely import surely
 
 OWNER_SUFFIX: Final = ".owner"
@@ -49,10 +50,16 @@ class FileStore:
     kind = "file"
     durability = "machine"
 
-    def __init__(self, root: str | os.PathLike[str], *, disk: Disk | None = None, network: bool = False) -> None:
-        """Name the directory; nothing is touched yet. `network` accepts a network file system, at the caller's risk."""
+    def __init__(
+        self, root: str | os.PathLike[str], *, disk: Disk | None = None, network: bool = False, heads: Option = False
+    ) -> None:
+        """Name the directory; nothing is touched yet. `network` accepts a network file system, at the caller's risk.
+
+        `heads` keeps the head of every session beside its log, or in a directory that it names.
+        """
         self._root = os.path.abspath(os.fspath(root))
         self._disk = Disk() if disk is None else disk
+        self._heads = Heads(self._disk, heads, lambda session: self._paths(session).log.removesuffix(SUFFIX))
         self._network = network
         self._local = False
         self._named = False
@@ -99,18 +106,23 @@ class FileStore:
         self._disk.make_directory(self._root)
         self._check_place(path, "create")
         self._sync_names_above()
-        return put(self._disk, path, lines, session=session)
+        head = put(self._disk, path, lines, session=session)
+        self._heads.stored(session, head)
+        return head
 
     def read(
         self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
     ) -> Iterator[Record | Gap]:
         """Yield the records from a position on; see `Store.read`."""
+        # before the log: an owner that goes on meanwhile makes it longer than the head, never shorter
+        kept = self._heads.kept(session)
         with self._view(session) as view:
             yield from frames(
                 view.chunks,
                 position,
                 after=after,
                 past_damage=past_damage,
+                kept=outstanding(kept, after, view.newest),
                 unfinished=view.unfinished,
                 subject=view.path,
             )
@@ -129,6 +141,10 @@ class FileStore:
         with FileView(self._disk, descriptor, paths.log) as view:
             holder = self._holder(paths) if view.held() else None
             return Presence(exists=True, empty=view.empty(), owner=holder)
+
+    def kept(self, session: str) -> Kept | None:
+        """The head that is kept of a session; see `Store.kept`."""
+        return self._heads.kept(session)
 
     def made(self) -> bool:
         """Whether the directory is there; the first session makes it."""
@@ -202,7 +218,7 @@ class FileStore:
         named = self._disk.status_of(paths.log)
         if named is None or (named.st_dev, named.st_ino) != (status.st_dev, status.st_ino):
             return None
-        return FileClaim(self._disk, descriptor, paths, session, owners.describe(owner))
+        return FileClaim(self._disk, descriptor, paths, session, owners.describe(owner), self._heads.file(session))
 
     def _sync_name(self, path: str) -> None:
         """Make the name of an empty session durable; whoever made it may have died before it was."""

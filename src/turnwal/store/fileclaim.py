@@ -7,6 +7,7 @@ Promises:
   path still leads to it. The tail is never cut, not even when the append fails.
 - From the first byte of a write until its acknowledgement the claim is in doubt; whatever ends it there, even Ctrl-C,
   leaves it closed to writes.
+- A head that is kept beside the log is renewed before the acknowledgement, and never before the log's sync.
 
 Does not: cover damage by itself. A batch that does not begin with the `damage` event of a tail that needs one is
 refused.
@@ -32,6 +33,7 @@ from turnwal.store.claiming import Standing
 from turnwal.store.covering import check_covered
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
+from turnwal.store.heads import HeadFile, outstanding
 from turnwal.store.owner import Description, Inode, leave
 from turnwal.store.protocol import Gap, Record
 
@@ -46,7 +48,15 @@ class Paths(NamedTuple):
 class FileClaim:
     """Ownership of one session file. It ends with `release`, or with the process."""
 
-    def __init__(self, disk: Disk, descriptor: int, paths: Paths, session: str, description: Description) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        descriptor: int,
+        paths: Paths,
+        session: str,
+        description: Description,
+        kept: HeadFile | None = None,
+    ) -> None:
         """Hold a descriptor that is locked."""
         self._disk = disk
         self._descriptor = descriptor
@@ -60,6 +70,7 @@ class FileClaim:
         self._size = status.st_size
         self._named_twice = status.st_nlink > 1
         self._head: Head | None = None
+        self._kept = kept
         self._refusal: TurnwalError | None = None
         self._newline_due = False
 
@@ -134,6 +145,8 @@ class FileClaim:
             self._size += len(data)
             self._newline_due = False
             self._head = head
+            if self._kept is not None:
+                self._kept.keep(head)
             standing.in_doubt = False
 
     def release(self) -> None:
@@ -142,6 +155,8 @@ class FileClaim:
             return
         with self._turn:
             self._standing.released = True
+            if self._kept is not None:
+                self._kept.close()
             if self._descriptor >= 0:
                 # in this order a release that was interrupted can be repeated
                 self._disk.discard(self._owner_path)
@@ -155,6 +170,8 @@ class FileClaim:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             self._disk.close(descriptor)
+        if self._kept is not None:
+            self._kept.close()
 
     def _check_file(self, size: int) -> None:
         """Return if the path still names this file and nobody else has written to it."""
@@ -171,7 +188,8 @@ class FileClaim:
         """Return if `after` is the head of the file, and the batch covers what stands behind it."""
         position, reached = self._before(after)
         gap: Gap | None = None
-        for found in frames(self._chunks, position, after=reached, subject=self._path):
+        known = None if self._kept is None else outstanding(self._kept.kept(), reached, self._newest)
+        for found in frames(self._chunks, position, after=reached, kept=known, subject=self._path):
             if isinstance(found, Gap):
                 gap = found
                 break

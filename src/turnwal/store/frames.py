@@ -7,6 +7,7 @@ Promises:
 - Every byte is accounted for: it belongs to a record, is covered by a `damage` event, or is inside a `Gap`.
 - A record that follows from the ones before it is never stepped over, whatever a `damage` event says; only
   `damage {kind: lost}`, a person's word, goes on behind readable records.
+- A log that has a kept head not in its past ends with a gap, also where every byte is a record.
 - Memory is bounded by the longest line, however long the damage is.
 
 Does not: open files, judge types and data, or know who owns what.
@@ -16,8 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Final
 
+from msgspec import structs
+
 from turnwal.core.chain import EMPTY, Head, admit, after, follows
 from turnwal.core.errors import DamagedStart, Refused
+from turnwal.core.kept import gives_up, has
+from turnwal.core.limits import LOST_SEQS_MAX
 from turnwal.core.line import Event, Unreadable, read, read_many
 from turnwal.core.types import newer
 from turnwal.store.protocol import Gap, Record
@@ -37,6 +42,7 @@ def frames(
     *,
     after: Head | None = None,
     past_damage: bool = False,
+    kept: Head | None = None,
     unfinished: Callable[[], bool] = lambda: False,
     subject: str = "",
 ) -> Iterator[Record | Gap]:
@@ -47,7 +53,7 @@ def frames(
     length is 0 where no bytes stand between two records, its `readable` counts the records behind it), and every
     readable line as a record that is not sound, also behind a first line that is none. `unfinished` is asked at the
     end, once: whether what stands behind the last newline is a line that its owner is still writing, which is then left
-    out.
+    out. `kept` is a head that reading from here has to meet; where it does not, a gap at the end names it.
 
     Raises `DamagedStart` when the first line is not one and nobody asked to read past damage, `TooNew` for a record of
     a newer turnwal, and `OverLimit` naming the offset of a line that is too long (F26).
@@ -57,13 +63,16 @@ def frames(
             f"reading from {position} needs the head before it", action="read", subject=subject, hint="pass `after`"
         )
     framer = _Framer(source, position, EMPTY if after is None else after, subject, past_damage=past_damage)
+    framer.kept = kept
     yield from framer.records(unfinished)
-    if framer.region is not None:
-        gap = framer.region.gap()
-        if past_damage:
-            yield from _salvage(source, gap, framer.head, subject)
-        else:
-            yield gap
+    gap = None if framer.region is None else framer.region.gap(acknowledged=framer.kept_behind)
+    if past_damage and gap is not None:
+        yield from _salvage(source, gap, framer.head, subject)
+        gap = None
+    if framer.kept is not None and not framer.kept_behind:
+        gap = _of_kept(framer.kept, framer, gap)
+    if gap is not None:
+        yield gap
 
 
 class _Framer:
@@ -72,8 +81,12 @@ class _Framer:
     def __init__(self, source: Source, position: int, head: Head, subject: str, *, past_damage: bool) -> None:
         self.head = head
         self.region: Region | None = None
+        self.kept: Head | None = None
+        """A head that is still to be met."""
+        self.kept_behind = False
+        """Its line stands in the region, or stood in one that a `damage` event covers."""
         self._source = source
-        self._position = position
+        self.position = position
         self._lines = 0
         self._from_start = not position
         self._past_damage = past_damage
@@ -81,7 +94,7 @@ class _Framer:
 
     def records(self, unfinished: Callable[[], bool]) -> Iterator[Record]:
         """The sound records; what is left in `region` then is the gap."""
-        for item in segments(self._source(self._position), self._position, self._subject):
+        for item in segments(self._source(self.position), self.position, self._subject):
             if isinstance(item, list):
                 known = self._lines
                 if self.region is None:
@@ -109,7 +122,7 @@ class _Framer:
     def _read(self, lines: list[bytes]) -> list[Record]:
         records: list[Record] = []
         add, new = records.append, tuple.__new__
-        position, count, prev = self._position, self.head.count, self.head.hash
+        position, count, prev = self.position, self.head.count, self.head.hash
         for line, event in zip(lines, read_many(lines), strict=False):
             if event.seq != count or event.prev != prev:
                 break
@@ -118,33 +131,50 @@ class _Framer:
             prev = sha256(line).hexdigest()
             count += 1
             position += len(line) + 1
-        self._position, self._lines, self.head = position, self._lines + len(records), Head(count, prev)
+        self.position, self._lines, self.head = position, self._lines + len(records), Head(count, prev)
+        if self.kept is not None and records:
+            self._meet(self.kept, records)
         return records
+
+    def _meet(self, kept: Head, records: list[Record]) -> None:
+        """Look for the kept head in records that follow each other."""
+        at = kept.count - 1 - records[0].event.seq
+        met = 0 <= at < len(records) and has(records[at].event, records[at].line, kept)
+        if met or any(gives_up(record.event, kept) for record in records):
+            self.kept = None
 
     def _judge(self, line: bytes, *, ends: bool) -> Iterator[Record]:
         """The record of a line that comes next, or that covers the region before it; else it joins the region."""
         if self.region is None:
             try:
-                record = Record(self._position, line, admit(line, self.head))
+                record = Record(self.position, line, admit(line, self.head))
             except Unreadable as error:
                 event, reason = _event_of(line)
+                self._look_behind(line, event)
                 self._region_of(reason or error.reason).take(line, event, ends=ends)
                 return
         else:
             event, reason = _event_of(line)
             if event is None or not follows(event, self.head) or not self.region.covered_by(event):
+                self._look_behind(line, event)
                 self.region.take(line, event, ends=ends)
                 return
             if reason:
                 raise newer(f"line {event.seq} {reason}")
-            self._position += self.region.length
+            self.position += self.region.length
             self._lines += self.region.lines
             self.region = None
-            record = Record(self._position, line, event)
+            record = Record(self.position, line, event)
+        if self.kept_behind or (self.kept is not None and has(record.event, line, self.kept)):
+            self.kept = None
         yield record
         self.head = after(line, record.event)
-        self._position += len(line) + ends
+        self.position += len(line) + ends
         self._lines += 1
+
+    def _look_behind(self, line: bytes, event: Event | None) -> None:
+        if self.kept is not None and event is not None and has(event, line, self.kept):
+            self.kept_behind = True
 
     def _region_of(self, reason: str) -> Region:
         """The region that a bad line belongs to, or begins; raises `DamagedStart` where nothing sound is before it."""
@@ -157,8 +187,32 @@ class _Framer:
                 "take it out with `turnwal export --salvage`",
             )
         if self.region is None:
-            self.region = Region(self._position, self._lines + 1 if self._from_start else 0, self.head, reason)
+            self.region = Region(self.position, self._lines + 1 if self._from_start else 0, self.head, reason)
         return self.region
+
+
+def _of_kept(kept: Head, framer: _Framer, gap: Gap | None) -> Gap:
+    """The gap at the end of a log that lacks its kept head: of the bytes there that are no record, or of none."""
+    head, region = framer.head, framer.region
+    if gap is None:
+        gap = Gap(
+            position=framer.position if region is None else region.position + region.length,
+            after=head.count - 1,
+            length=0,
+            sha256=sha256().hexdigest(),
+            kind="lost",
+            raw=b"",
+            line_number=0,
+            reason="",
+            readable=0,
+        )
+    seqs = range(head.count, kept.count)[:LOST_SEQS_MAX] or (kept.count - 1,)
+    return structs.replace(
+        gap,
+        kept=kept,
+        seqs=tuple(sorted({*gap.seqs, *seqs})[:LOST_SEQS_MAX]),
+        seq_max=max(gap.seq_max, kept.count - 1),
+    )
 
 
 def _salvage(source: Source, gap: Gap, sound: Head, subject: str) -> Iterator[Record | Gap]:

@@ -23,7 +23,7 @@ from turnwal.store.claiming import Standing
 from turnwal.store.frames import frames
 from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.surely import surely
 
 _LOOK_S: Final = 0.05
@@ -230,6 +230,11 @@ class MemoryStore:
         if shelf is None:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not shelf.count, owner=shelf.owner)
+
+    def kept(self, session: str) -> Kept | None:
+        """Return None: what is gone with the process needs no head beside it."""
+        check_id(session)
+        return None
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""

@@ -15,6 +15,7 @@ from turnwal.core.errors import SessionNotFound
 from turnwal.store.disk import Disk
 from turnwal.store.file import OWNER_SUFFIX, FileStore
 from turnwal.store.fileclaim import Paths
+from turnwal.store.heads import Option
 from turnwal.store.names import SUFFIX, session_of
 
 _NAME_IF_NONE: Final = "session"
@@ -23,10 +24,12 @@ _NAME_IF_NONE: Final = "session"
 class PlainFile(FileStore):
     """The store that holds the session of one file, and nothing else. A symbolic link stands for what it leads to."""
 
-    def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None, network: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, disk: Disk | None = None, network: bool = False, heads: Option = False
+    ) -> None:
         """Name the file; nothing is touched yet."""
         self._path = os.path.realpath(os.fspath(path))
-        super().__init__(os.path.dirname(self._path), disk=disk, network=network)
+        super().__init__(os.path.dirname(self._path), disk=disk, network=network, heads=heads)
         name = os.path.basename(self._path)
         stem = name.removesuffix(SUFFIX)
         self.session: Final = (session_of(stem) if stem != name else None) or stem or _NAME_IF_NONE

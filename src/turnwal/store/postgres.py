@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from turnwal.core.chain import Head
-from turnwal.core.errors import OwnershipLost, SessionHeld
+from turnwal.core.errors import InvalidStoreUrl, OwnershipLost, SessionHeld
 from turnwal.store.batch import taken
 from turnwal.store.committing import GroupCommit, Pending
+from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
 from turnwal.store.gathering import gathered
+from turnwal.store.heads import Heads, Option, outstanding
 from turnwal.store.lease import Hold, Keeper, Lease
 from turnwal.store.names import not_found
 from turnwal.store.owner import describe, told, written
@@ -30,7 +32,7 @@ from turnwal.store.postgres_link import durability_of
 from turnwal.store.postgres_links import Links
 from turnwal.store.postgres_queries import IDS, INTERRUPTED, SIZE, Found, chunks, find, id_of, key_of, names, newest
 from turnwal.store.postgres_schema import check_schema
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
 from turnwal.store.surely import surely
 
@@ -49,7 +51,7 @@ class PostgresClaim(RowClaim):
 
     def __init__(self, store: "PostgresStore", session: str, owned: Ownership, lease: Lease) -> None:
         """Point to the lease until the release."""
-        super().__init__(store, session, owned)
+        super().__init__(store, session, owned, store.heads.file(session))
         self._database = store
         self._lease = lease
         self._told = False
@@ -74,12 +76,21 @@ class PostgresStore:
 
     kind = "postgresql"
 
-    def __init__(self, dsn: str, *, lease_s: float = 10.0, timeout_s: float = 10.0) -> None:
+    def __init__(self, dsn: str, *, lease_s: float = 10.0, timeout_s: float = 10.0, heads: Option = False) -> None:
         """Stand for a database; nothing is connected yet. Raises `InvalidStoreUrl`.
 
         `lease_s` is how long after its death a process is still held to be alive. Nothing waits longer for an answer
-        of the server than `timeout_s`.
+        of the server than `timeout_s`. `heads` names a directory in which the head of every session is kept.
         """
+        if heads is True:
+            raise InvalidStoreUrl(
+                "heads are kept on a machine of yours, and a database names no directory there",
+                action="open",
+                subject="postgresql:",
+                hint="name the directory: heads=DIR, on a disk that does not go down with the database's",
+            )
+        self.heads = Heads(Disk(), heads, None)
+        """Where the heads of the sessions are kept."""
         self._links = Links(dsn, timeout_s)
         self._keeper = Keeper(self._links, lease_s)
         self._group: GroupCommit[Leased] = GroupCommit(self._commit)
@@ -122,12 +133,14 @@ class PostgresStore:
         self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
     ) -> Iterator[Record | Gap]:
         """Yield the records from a position on; see `Store.read`."""
+        kept = self.heads.kept(session)
         found = self._known(session)
         yield from frames(
             lambda start: chunks(self._links, found, start),
             position,
             after=after,
             past_damage=past_damage,
+            kept=outstanding(kept, after, lambda: newest(self._links, found)),
             subject=session,
         )
 
@@ -141,6 +154,10 @@ class PostgresStore:
         if found is None:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not found.size, owner=told(found.owner.encode()) if found.alive else None)
+
+    def kept(self, session: str) -> Kept | None:
+        """The head that is kept of a session; see `Store.kept`."""
+        return self.heads.kept(session)
 
     def sessions(self) -> Iterator[str]:
         """Yield the ids of all sessions, sorted."""
@@ -170,6 +187,7 @@ class PostgresStore:
             stored = insert_whole(link, key, id_of(session), session, rows)
         if not stored:
             raise taken(session)
+        self.heads.stored(session, head)
         return head
 
     def close(self) -> None:

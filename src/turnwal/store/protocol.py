@@ -1,4 +1,4 @@
-"""The door to storage: seven methods, each stating what its success and its failure mean.
+"""The door to storage: eight methods, each stating what its success and its failure mean.
 
 A store keeps the lines of sessions, byte for byte, and says who may append. It checks that a batch builds on the head
 that the store has, and that whoever appends is the owner, inside the operation that makes the batch durable. Whatever
@@ -47,11 +47,23 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """The seqs of those, up to `LOST_SEQS_MAX`."""
     seq_max: int = -1
     """The greatest seq that may have existed: the greatest readable one, or the count of lines."""
+    kept: Head | None = None
+    """The kept head that the session is known to have had, and that the log before and behind these bytes has not in
+    its past. The gap is at the end then, and may be of no bytes at all.
+    """
 
     @property
     def corrupt(self) -> bool:
         """Whether something acknowledged may be lost here, so that nothing may be appended without a person's word."""
-        return self.readable > 0
+        return self.readable > 0 or self.kept is not None
+
+
+class Kept(NamedTuple):
+    """A head that is kept of a session apart from its lines."""
+
+    head: Head
+    certain: bool = True
+    """Whether it is known to be the newest that was kept. Not so where its file can be read in part only."""
 
 
 class Presence(NamedTuple):
@@ -78,10 +90,11 @@ class Claim(Protocol):
         Returning means durable in the sense of the store's `durability`. Nothing was written when it raises
         `OwnershipLost` (this is not the owner any more, or the session's head is not `after`), `Refused` or `OverLimit`
         (the lines do not follow), `Damaged` (bytes behind `after` are no record, and the batch does not begin with the
-        `damage` event of exactly these, of kind `lost` where readable records stand in them), `DamagedStart` or
-        `TooNew` (of the first line: such a session is never written to). Raises `StoreFailed` or `StoreFull` when the
-        store could not: the outcome is unknown, and every later append raises `ClosedAfterFailure`. A failed sync is
-        never retried.
+        `damage` event of exactly these, of kind `lost` where readable records stand in them), `HeadMismatch` (the log
+        has a kept head not in its past, and the batch does not begin with a `damage` event that names it),
+        `DamagedStart` or `TooNew` (of the first line: such a session is never written to). Where a head is kept, it
+        is the one behind the batch on return. Raises `StoreFailed` or `StoreFull` when the store could not: the outcome
+        is unknown, and every later append raises `ClosedAfterFailure`. A failed sync is never retried.
         """
         ...
 
@@ -134,7 +147,8 @@ class Store(Protocol):
 
         `after` is the head before the first of them; None at position 0. Reading needs no ownership and holds nobody
         up. While an owner is alive, bytes that are not yet a whole line are not yielded; the owner's own process sees
-        exactly what it was told is durable. After a gap reading ends. With `past_damage` a gap is told piece by piece:
+        exactly what it was told is durable. After a gap reading ends. A log that has a kept head not in its past ends
+        with a gap that names it. With `past_damage` a gap is told piece by piece:
         a `Gap` wherever the chain breaks (of length 0 where no bytes stand between two lines; its `readable` counts
         the records behind it, its `after` is the readable line before it), and every readable line as a record that
         is not sound; an unreadable first line is a gap too then, behind seq -1. Raises `SessionNotFound`,
@@ -152,6 +166,13 @@ class Store(Protocol):
 
     def probe(self, session: str) -> Presence:
         """Say whether a session exists, is empty, and is owned now."""
+        ...
+
+    def kept(self, session: str) -> Kept | None:
+        """The head that is kept of a session apart from its lines, None where none is; never ahead of the log.
+
+        Raises `HeadMismatch` where what is kept cannot be read. The session need not exist.
+        """
         ...
 
     def sessions(self) -> Iterator[str]:

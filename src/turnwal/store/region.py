@@ -43,6 +43,7 @@ class Region:
         self._blank = True
         self._readable = 0
         self._seqs: list[int] = []
+        self._explained: list[int] = []
         self._seq_max = -1
 
     def add(self, data: bytes, *, ends: bool) -> None:
@@ -60,10 +61,10 @@ class Region:
             self._torn = self._torn and explained and not self._blank
             self._blank = False
             self._seq_max = max(self._seq_max, event.seq)
-            if not explained:
-                self._readable += 1
-                if len(self._seqs) < LOST_SEQS_MAX:
-                    self._seqs.append(event.seq)
+            seqs = self._explained if explained else self._seqs
+            self._readable += not explained
+            if len(seqs) < LOST_SEQS_MAX:
+                seqs.append(event.seq)
         elif line.strip():
             self._nul = self._nul or b"\0" in line
             self._torn = self._torn and self._cut_off(line, ends=ends)
@@ -83,9 +84,16 @@ class Region:
             return data.get("sha256") == self._digest()
         return self._newline and data.get("length") == self.length - 1 and data.get("sha256") == self._hash.hexdigest()
 
-    def gap(self, *, readable: int | None = None) -> Gap:
-        """The region as a `Gap`; `readable` replaces the count of readable records where they are told apart."""
+    def gap(self, *, readable: int | None = None, acknowledged: bool = False) -> Gap:
+        """The region as a `Gap`; `readable` replaces the count of readable records where they are told apart.
+
+        With `acknowledged`, the records of the batch that a torn write could have left are known to be no such thing.
+        """
         readable = self._readable if readable is None else readable
+        seqs = self._seqs
+        if acknowledged:
+            readable += len(self._explained)
+            seqs = sorted(self._explained + self._seqs)[:LOST_SEQS_MAX]
         kind = "nul" if self._nul else "torn" if self._torn and not readable else "corrupt"
         return Gap(
             position=self.position,
@@ -97,7 +105,7 @@ class Region:
             line_number=self.line_number,
             reason=self.reason,
             readable=readable,
-            seqs=tuple(self._seqs),
+            seqs=tuple(seqs),
             seq_max=max(self._seq_max, self._head.count - 1 + self.lines),
         )
 

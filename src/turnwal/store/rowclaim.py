@@ -4,6 +4,7 @@ Promises:
 - The first append of a claim builds on the end that the store has, or covers the damage there; each later one builds
   on the one before it. What inserts checks the epoch and that the last line ends where the append begins, so it is
   refused where another wrote in between, and where what it builds on is there no more.
+- A head that is kept elsewhere is renewed before the acknowledgement, and never before the commit.
 - From the moment an append is handed to the store until it is known what became of it, the claim is in doubt.
 
 Does not: know how a store writes, or how its owner proves to be alive.
@@ -19,6 +20,7 @@ from turnwal.core.errors import OwnershipLost
 from turnwal.store.batch import check_batch, check_head
 from turnwal.store.claiming import Standing
 from turnwal.store.covering import check_covered
+from turnwal.store.heads import HeadFile, outstanding
 from turnwal.store.hints import open_from
 from turnwal.store.protocol import Gap, Record
 from turnwal.store.rows import end_of
@@ -72,7 +74,7 @@ class RowStore(Protocol):
 class RowClaim(ABC):
     """Ownership of one session; each store adds how it writes, and what ends the ownership."""
 
-    def __init__(self, store: RowStore, session: str, owned: Ownership) -> None:
+    def __init__(self, store: RowStore, session: str, owned: Ownership, kept: HeadFile | None = None) -> None:
         """Hold what was written when the session became owned."""
         self._store = store
         self._standing = Standing(session)
@@ -81,6 +83,7 @@ class RowClaim(ABC):
         self._size = owned.size
         self._opened = owned.opened
         self._head: Head | None = None
+        self._kept = kept
 
     @property
     def session(self) -> str:
@@ -118,12 +121,16 @@ class RowClaim(ABC):
             standing.in_doubt = False
             raise
         self._head, self._size, self._opened = head, size, opened
+        if self._kept is not None:
+            self._kept.keep(head)
         standing.in_doubt = False
 
     def release(self) -> None:
         """Give the session up; idempotent."""
         if not self._standing.inherited:
             self._standing.released = True
+            if self._kept is not None:
+                self._kept.close()
             self._let_go()
 
     @abstractmethod
@@ -139,7 +146,9 @@ class RowClaim(ABC):
         session = self._standing.session
         newest = next(self._store.newest(session), None)
         if newest is not None and after_line(newest.line, newest.event) == after:
-            return
+            known = None if self._kept is None else self._kept.kept()
+            if outstanding(known, after, lambda: self._store.newest(session)) is None:
+                return
         reached = EMPTY
         for found in self._store.read(session):
             if isinstance(found, Gap):

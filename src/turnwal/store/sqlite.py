@@ -6,6 +6,7 @@ Promises:
 - Appends of many sessions of this process that wait at the same time share one commit.
 - An owner is alive as long as the kernel holds its lock on one byte of `<file>-owners`; a later owner's epoch fences it
   off whatever happened to the lock.
+- Heads are kept in `<file>-heads/`, or another directory, where they are asked for or there already.
 - A clean close leaves no `-wal` behind.
 
 Does not: open the file by path itself, keep a connection across a fork, or interpret more of a line than whether a
@@ -28,10 +29,11 @@ from turnwal.store.committing import GroupCommit, Pending
 from turnwal.store.disk import Disk
 from turnwal.store.frames import frames
 from turnwal.store.gathering import gathered
+from turnwal.store.heads import Heads, Option, in_directory, outstanding
 from turnwal.store.lifelock import LifeLock, check_supported, is_held
 from turnwal.store.names import check_id, not_found
 from turnwal.store.owner import describe, told, written
-from turnwal.store.protocol import Gap, Presence, Record
+from turnwal.store.protocol import Gap, Kept, Presence, Record
 from turnwal.store.rowclaim import Ownership, RowClaim, Work
 from turnwal.store.sqlite_append import Made, append, insert_whole, is_one_statement, number_of, own
 from turnwal.store.sqlite_file import check_path, check_version
@@ -48,7 +50,7 @@ class SqliteClaim(RowClaim):
 
     def __init__(self, store: "SqliteStore", session: str, owned: Ownership, generation: int, lock: LifeLock) -> None:
         """Hold the lock until the release."""
-        super().__init__(store, session, owned)
+        super().__init__(store, session, owned, store.heads.file(session))
         self._file = store
         self._generation = generation
         self._lock = lock
@@ -66,8 +68,11 @@ class SqliteStore:
     kind = "sqlite"
     durability = "machine"
 
-    def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None) -> None:
-        """Stand for a file, which is made with its first session. Raises `StoreUnsupported` for an old SQLite."""
+    def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None, heads: Option = False) -> None:
+        """Stand for a file, which is made with its first session. Raises `StoreUnsupported` for an old SQLite.
+
+        `heads` keeps the head of every session in a directory beside the file, or in one that it names.
+        """
         check_version()
         path = os.path.abspath(os.fspath(path))
         # SQLite follows no symbolic link here, and a directory may well be one
@@ -75,6 +80,8 @@ class SqliteStore:
         check_supported(self._path)
         check_path(self._path)
         disk = disk or Disk()
+        self.heads = Heads(disk, heads, in_directory(f"{self._path}-heads"))
+        """Where the heads of the sessions are kept."""
         # the writer first: a fork enters them in this order, as an append that looks for damage does
         self._writer = Writer(self._path, disk)
         self._reader = Reader(self._path)
@@ -114,12 +121,14 @@ class SqliteStore:
         self, session: str, position: int = 0, *, after: Head | None = None, past_damage: bool = False
     ) -> Iterator[Record | Gap]:
         """Yield the records from a position on; see `Store.read`."""
+        kept = self.heads.kept(session)
         found = self._known(session)
         yield from frames(
             lambda start: chunks(self._reader, found, start),
             position,
             after=after,
             past_damage=past_damage,
+            kept=outstanding(kept, after, lambda: newest(self._reader, found)),
             subject=session,
         )
 
@@ -133,6 +142,10 @@ class SqliteStore:
         if found is None:
             return Presence(exists=False, empty=False, owner=None)
         return Presence(exists=True, empty=not found.size, owner=self._owner(found))
+
+    def kept(self, session: str) -> Kept | None:
+        """The head that is kept of a session; see `Store.kept`."""
+        return self.heads.kept(session)
 
     def made(self) -> bool:
         """Whether the file is there; the first session makes it."""
@@ -159,6 +172,7 @@ class SqliteStore:
             raise taken(session)
         with gathered(lines, session=session, subject=self._path) as (rows, head):
             self._writer.run("put", lambda connection: insert_whole(connection, name, session, rows))
+        self.heads.stored(session, head)
         return head
 
     def close(self) -> None:
@@ -188,7 +202,7 @@ class SqliteStore:
         while not lock.take():
             if time.monotonic() >= deadline:
                 found = find(self._reader, name)
-                holder = told((found.owner if found else "").encode())
+                holder = told(found.owner if found else b"")
                 raise SessionHeld(
                     f"held by {holder}",
                     holder=holder,
@@ -199,7 +213,7 @@ class SqliteStore:
             time.sleep(_POLL_S)
 
     def _owner(self, found: Found) -> str | None:
-        return told(found.owner.encode()) if is_held(f"{self._path}-owners", found.number) else None
+        return told(found.owner) if is_held(f"{self._path}-owners", found.number) else None
 
     def _known(self, session: str) -> Found:
         found = find(self._reader, _bytes_of(session))

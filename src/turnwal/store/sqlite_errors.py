@@ -31,6 +31,8 @@ class Translated:
         """Raise the error of ours for one of SQLite."""
         if isinstance(error, apsw.Error):
             raise failure(error, self._action, self._path) from error
+        if isinstance(error, UnicodeDecodeError):
+            raise no_text(error, self._action, self._path) from error
 
 
 def failure(error: apsw.Error, action: str, path: str, *, code: int = 0) -> StoreError:
@@ -41,6 +43,12 @@ def failure(error: apsw.Error, action: str, path: str, *, code: int = 0) -> Stor
         return StoreFull(reason, action=action, subject=path, hint=hint)
     kind = StoreUnsupported if isinstance(error, apsw.NotADBError) else StoreFailed
     return kind(reason, action=action, subject=path, hint=_hint(error))
+
+
+def no_text(error: UnicodeDecodeError, action: str, path: str) -> StoreFailed:
+    """The error for text that SQLite hands over as it found it, and that is none: bytes that went bad on the disk."""
+    hint = "restore the file from a copy; SQLite's .recover may read what is left"
+    return StoreFailed(f"text in it is no UTF-8 ({error.reason})", action=action, subject=path, hint=hint)
 
 
 def _hint(error: apsw.Error) -> str:

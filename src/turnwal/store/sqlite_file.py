@@ -11,11 +11,10 @@ Does not: open the file by path itself; closing such a descriptor would drop SQL
 """
 
 # pathlib would take a quarter of the time that importing turnwal may add
-# ruff: noqa: PTH101, PTH120, PTH123
+# ruff: noqa: PTH101, PTH120
 
 import os
 import stat
-import struct
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,6 +23,7 @@ import apsw
 from turnwal.core.errors import StoreFailed, StoreUnsupported, TooNew
 from turnwal.store.disk import Disk
 from turnwal.store.sqlite_errors import Translated
+from turnwal.store.sqlite_waiting import Patience
 
 APPLICATION_ID: Final = 0x74_77_61_6C
 """`twal`, in the header of the file."""
@@ -31,11 +31,16 @@ APPLICATION_ID: Final = 0x74_77_61_6C
 _WRITING: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
 _READING: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
+_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
+_JOURNAL_PAGES: Final = slice(16, 20)
+"""Where the header of a rollback journal says how long the database was ahead of what it undoes, in pages.
+
+A file of ours has a journal only while it is made, and was empty ahead of it; all that follows goes through the `-wal`.
+"""
+
 SCHEMA: Final = 1
 """The schema this version writes; a newer one is refused."""
 
-_JOURNAL_HEADER: Final = struct.Struct(">16xI")
-"""Of a rollback journal: how many pages the file had before."""
 _PAGE: Final = 4096
 """What SQLite makes its pages, and so the size of a file to which nothing was ever committed."""
 
@@ -127,29 +132,41 @@ def connect_to_write(path: str) -> apsw.Connection:
 
 
 def connect_to_read(path: str) -> apsw.Connection | None:
-    """Return a read-only connection, or None when the file is absent or empty. Raises as `connect_to_write` does."""
+    """Return a read-only connection, or None when the file is absent, empty, or was left in the middle of its making.
+
+    Raises as `connect_to_write` does.
+    """
     try:
         if os.lstat(path).st_size == 0:
             return None
     except (FileNotFoundError, NotADirectoryError):
         return None
     with Translated("open", path):
-        connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?mode=ro", flags=_READING)
         try:
-            _settle(connection)
-            _check_ours(connection, path)
-            if _value(connection, "PRAGMA application_id") == 0:
-                connection.close()
-                return None
-            _check_schema(connection, path)
+            return _connected_to_read(path)
         except apsw.ReadOnlyError as error:
+            # a death left a journal that has to be undone first, which a reader may not do
+            journal = Disk().glance(f"{path}-journal", _JOURNAL_PAGES.stop)
+            undone_is_empty = journal.startswith(_JOURNAL) and journal[_JOURNAL_PAGES] == bytes(4)
+            waits_for_undoing = getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK
+            if not waits_for_undoing or (journal and not undone_is_empty):
+                raise
+    # undone, it is an empty file; without a journal, another process has undone it by now
+    return None if journal else connect_to_read(path)
+
+
+def _connected_to_read(path: str) -> apsw.Connection | None:
+    connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?mode=ro", flags=_READING)
+    try:
+        _settle(connection)
+        _check_ours(connection, path)
+        if _value(connection, "PRAGMA application_id") == 0:
             connection.close()
-            if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK and _was_empty(path):
-                return None
-            raise
-        except BaseException:
-            connection.close()
-            raise
+            return None
+        _check_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -188,20 +205,6 @@ def _is_made(path: str, disk: Disk) -> bool:
     return True
 
 
-def _was_empty(path: str) -> bool:
-    """Whether a journal that has to be rolled back leads to an empty file, and one page is all that is given up for it.
-
-    So it is where whoever made the file died before its first change was done. One page holds no rows of anybody.
-    """
-    try:
-        with open(f"{path}-journal", "rb", buffering=0) as journal:  # SQLite has no locks on it that a close would drop
-            header = journal.read(_JOURNAL_HEADER.size)
-        size = os.lstat(path).st_size
-    except OSError:
-        return False
-    return len(header) == _JOURNAL_HEADER.size and not any(_JOURNAL_HEADER.unpack(header)) and size <= _PAGE
-
-
 def _make(path: str, disk: Disk) -> None:
     """Make an empty file that only its owner may read, as SQLite will make those beside it after its pattern."""
     disk.make_directory(os.path.dirname(path))
@@ -217,7 +220,7 @@ def _make(path: str, disk: Disk) -> None:
 
 
 def _settle(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(BUSY_MS)
+    connection.set_busy_handler(Patience(BUSY_MS))
     # else it compiles a statement again for each value that it looks for in an index, which took half of an append
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 

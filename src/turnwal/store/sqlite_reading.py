@@ -17,7 +17,7 @@ from turnwal.core.errors import StoreFailed
 from turnwal.core.limits import READ_BYTES
 from turnwal.store import forks
 from turnwal.store.inodes import Inode, Names
-from turnwal.store.sqlite_errors import failure
+from turnwal.store.sqlite_errors import failure, no_text
 from turnwal.store.sqlite_file import connect_to_read
 
 
@@ -53,10 +53,18 @@ class Reader:
                 code = connection.system_errno if self._connection is connection else 0
                 self.close()
                 raise failure(error, action, self._path, code=code) from error
+            except UnicodeDecodeError as error:
+                self.close()
+                raise no_text(error, action, self._path) from error
             except BaseException:
                 self.close()
                 raise
         return found
+
+    def broken(self, reason: str) -> StoreFailed:
+        """The error for a file that SQLite reads without a word, and that cannot be as it was written."""
+        hint = "restore the file from a copy; SQLite's .recover may read what is left"
+        return StoreFailed(reason, action="read", subject=self._path, hint=hint)
 
     def close(self) -> None:
         """Close the connection; the next query makes another."""

@@ -6,6 +6,9 @@
     sqlite:agents.db            one SQLite file
     postgresql://host/database  a PostgreSQL database
 
+A directory, a SQLite file and a database may end with `?heads`, or `?heads=DIR`: then the head of every session is kept
+apart from its lines, in files (see `heads.py`).
+
 Promises: text that looks like a URL and names no store is refused; no directory is ever made under such a name. No
 password of a URL is in a message, however wrong the URL is.
 Does not: touch the disk, beyond looking whether a path is a file.
@@ -31,6 +34,9 @@ _FORMS: Final = "a store is a directory, file:PATH, sqlite:PATH, postgresql://�
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 
+_HEADS: Final = re.compile(r"([?&])heads(?:=([^&]*))?(?=&|$)")
+"""Where a URL says that heads are kept; what else stands behind its question mark is the store's."""
+
 _USER: Final = re.compile(r"//[^/:@?]*:")
 """Behind a user and a colon stands a password, up to the last @, since what is not encoded may hold any character."""
 _PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*")
@@ -39,12 +45,16 @@ _PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 def open_store(url: str | os.PathLike[str], **options: Any) -> Store:
     """Return the store that a URL or a path names; it is made with its first session.
 
-    Options go to the store: `network=True` for files on a network file system. Raises `InvalidStoreUrl` for text that
-    names no store, and for an option that the store does not have.
+    Options go to the store: `network=True` for files on a network file system, `heads=True` or `heads=DIR` to keep the
+    head of every session apart from it, as `?heads` in a URL does. Raises `InvalidStoreUrl` for text that names no
+    store, and for an option that the store does not have.
     """
     text = _text(url)
     match = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", None)
+    if match and scheme != "memory":
+        rest, heads = _without_heads(text, rest or "")
+        options = options if heads is None else {"heads": heads, **options}
     factory = _FACTORIES.get(scheme)
     if factory is None:
         raise _invalid(text, f"no store is called {scheme!r}", _meant(scheme, text, rest or ""))
@@ -75,6 +85,18 @@ def shown(url: str) -> str:
     if user is not None and user.end() <= end:
         url = f"{url[: user.end()]}…{url[end:]}"
     return _PASSWORD.sub(r"\1…", url)
+
+
+def _without_heads(url: str, rest: str) -> tuple[str, bool | str | None]:
+    """What follows a scheme without its `heads`, and what that says: True, a directory, or None where it is absent."""
+    found = _HEADS.search(rest)
+    if found is None:
+        return rest, None
+    directory = found[2]
+    if directory and rest.startswith("//"):
+        directory = _decoded(_encodable(url, directory))
+    before, behind = rest[: found.start()], rest[found.end() :]
+    return before + (found[1] + behind[1:] if behind else ""), directory or True
 
 
 def _text(url: object) -> str:
@@ -123,8 +145,7 @@ def _path_of(url: str, rest: str) -> str:
                 f"it names the machine {host.rpartition('@')[2]!r}",
                 "file:PATH is relative, file:///PATH is absolute",
             )
-        encoded = os.fsencode(_encodable(url, path))
-        path = slash + os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), encoded))
+        path = slash + _decoded(_encodable(url, path))
     if not path or "\0" in path:
         raise _invalid(url, "it names no path")
     return _encodable(url, path)
@@ -137,6 +158,10 @@ def _encodable(url: str, path: str) -> str:
     except UnicodeEncodeError:
         raise _invalid(url, "it holds half a character, which no path does") from None
     return path
+
+
+def _decoded(text: str) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), os.fsencode(text)))
 
 
 def _sqlite(url: str, rest: str | None, options: Mapping[str, Any]) -> Store:

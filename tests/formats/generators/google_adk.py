@@ -146,6 +146,13 @@ async def resumed(kind: str, path: Path) -> None:
     await talk(kind, path, "resumed", [LOOK, "It is 5."], "what is the price?")
 
 
+async def again(kind: str, path: Path) -> None:
+    """A call that was killed, and then another one with its id."""
+    if await service(kind, path).get_session(app_name=APP, user_id=USER, session_id="again") is None:
+        await talk(kind, path, "again", [[("c0", "charge", {"amount": 5})]], "charge it")
+    await talk(kind, path, "again", [[("c0", "look", {"item": "price"})], "It is 5."], "what is the price?")
+
+
 async def ordered(kind: str, path: Path) -> None:
     """A call that runs long has answered that it is pending, and another one nothing yet."""
     lines: list[Line] = [[("order_1", "order", {"item": "tea"}), ("ask_1", "ask", {"item": "tea"})], "Ordered."]
@@ -185,9 +192,13 @@ async def _answer_confirmation(kind: str, path: Path, session: str, *, agreed: b
 Scene = Callable[[str, Path], Any]
 SCENES: dict[str, Scene] = {
     one.__name__: one
-    for one in (healthy, single, sibling, reused, resumed, ordered, delivered, confirming, confirmed, rejected)
+    for one in (healthy, single, sibling, reused, again, resumed, ordered, delivered, confirming, confirmed, rejected)
 }
-KINDS = {"v1": list(SCENES), "sqlite": ["healthy", "sibling", "confirmed"], "v0": ["healthy", "sibling", "ordered"]}
+KINDS = {
+    "v1": list(SCENES),
+    "sqlite": ["healthy", "sibling", "again", "confirmed"],
+    "v0": ["healthy", "sibling", "ordered"],
+}
 
 
 def main(arguments: list[str]) -> None:
@@ -202,7 +213,7 @@ def main(arguments: list[str]) -> None:
         for name in names:
             command = [sys.executable, "-m", __spec__.name, kind, name, str(path)]
             codes = [subprocess.run(command, check=False).returncode]
-            if name == "resumed":
+            if name in ("again", "resumed"):
                 codes.append(subprocess.run(command, check=False).returncode)
             print(kind, name, codes)
 

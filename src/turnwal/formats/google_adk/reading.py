@@ -230,6 +230,12 @@ def _id(call: Block) -> str:
     return str(call.get("id") or "")
 
 
+def asked_ids(event: Event) -> set[str]:
+    """The ids of the calls that an event asks for."""
+    calls = (_field(block, "functionCall") for block in _blocks(event))
+    return {_id(call) for call in calls if call is not None}
+
+
 def _long_running(event: Event) -> list[str]:
     ids = event.get("long_running_tool_ids")
     return [str(id) for id in ids] if isinstance(ids, list) else []

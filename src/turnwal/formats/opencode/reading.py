@@ -28,12 +28,13 @@ _SILENT: Final = frozenset(
 
 def read(found: Found, depth: Depth) -> Iterator[Item]:
     """Yield what the session says, in the order of its messages."""
-    info, messages, _ = opened(found)
+    info, messages, _, left_out = opened(found)
     if isinstance(info, Fault):
         yield info
         yield About(session=found.session)
     else:
         yield About(version=_text(info.get("version")), session=_text(info.get("id")))
+    yield from left_out
     running: dict[str, str] = {}
     for message in messages:
         if isinstance(message, Fault):

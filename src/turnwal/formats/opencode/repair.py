@@ -22,7 +22,7 @@ from turnwal.formats.wording import text_for
 def repair(found: Found, diagnosis: Diagnosis, out: Path) -> None:
     """Write an export in which every call has ended. Raises `Refused` as the module says, or where something is."""
     risks = {call.id: call.risk for call in diagnosis.open if call.evidence != "waiting"}
-    info, messages, rest = opened(found)
+    info, messages, rest, _ = opened(found)
     if isinstance(info, Fault):
         raise unloadable(found.path, "opencode", f"{info.place}: {info.what}")
     with fresh(out) as file:

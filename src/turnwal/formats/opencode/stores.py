@@ -5,17 +5,53 @@ Promises: what is no record is named, and the others are read.
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 import msgspec
 
 from turnwal.formats.database import reading
 from turnwal.formats.format import Found, Sample
-from turnwal.formats.items import Fault
+from turnwal.formats.items import Fault, Other
 from turnwal.formats.lenient import value_of
 
 Part = Mapping[str, Any]
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "id": ("id",),
+    "slug": ("slug",),
+    "project_id": ("projectID",),
+    "workspace_id": ("workspaceID",),
+    "parent_id": ("parentID",),
+    "directory": ("directory",),
+    "path": ("path",),
+    "title": ("title",),
+    "version": ("version",),
+    "agent": ("agent",),
+    "model": ("model",),
+    "summary_additions": ("summary", "additions"),
+    "summary_deletions": ("summary", "deletions"),
+    "summary_files": ("summary", "files"),
+    "summary_diffs": ("summary", "diffs"),
+    "cost": ("cost",),
+    "tokens_input": ("tokens", "input"),
+    "tokens_output": ("tokens", "output"),
+    "tokens_reasoning": ("tokens", "reasoning"),
+    "tokens_cache_read": ("tokens", "cache", "read"),
+    "tokens_cache_write": ("tokens", "cache", "write"),
+    "share_url": ("share", "url"),
+    "metadata": ("metadata",),
+    "revert": ("revert",),
+    "permission": ("permission",),
+    "time_created": ("time", "created"),
+    "time_updated": ("time", "updated"),
+    "time_compacting": ("time", "compacting"),
+    "time_archived": ("time", "archived"),
+}
+"""Where an export has each column of a session."""
+_JSON: Final = frozenset({"model", "metadata", "revert", "permission", "summary_diffs"})
+_COUNTED: Final = ("additions", "deletions", "files")
+"""What a summary has to have for `opencode import`."""
 
 
 class Message(NamedTuple):
@@ -34,6 +70,8 @@ class Session(NamedTuple):
     messages: Iterable[Message | Fault]
     rest: Part
     """What else an export has."""
+    left_out: Iterable[Other | Fault] = ()
+    """What the session says of itself that an export has no place for."""
 
 
 def ids(sample: Sample) -> Iterator[str | None]:
@@ -84,23 +122,35 @@ def _database(found: Found) -> Session:
         cursor = connection.execute("SELECT * FROM session WHERE id = ?", (found.session,))
         names = [name for name, *_ in cursor.get_description()]
         row = dict(zip(names, next(iter(cursor)), strict=True))
-    return Session(_info_of(row), _rows(found), {})
+    left_out: list[Other | Fault] = []
+    return Session(_info_of(row, left_out), _rows(found), {}, left_out)
 
 
-def _info_of(row: Mapping[str, Any]) -> Part:
-    """The session as an export has it, of the columns of its row."""
-    info: dict[str, Any] = {"id": row["id"], "version": row.get("version") or ""}
-    for column, name in (
-        ("project_id", "projectID"),
-        ("parent_id", "parentID"),
-        ("directory", ""),
-        ("title", ""),
-        ("slug", ""),
-    ):
-        if row.get(column) is not None:
-            info[name or column] = row[column]
-    times = {"created": row.get("time_created"), "updated": row.get("time_updated")}
-    return info | {"time": {name: value for name, value in times.items() if value is not None}}
+def _info_of(row: Mapping[str, Any], left_out: list[Other | Fault]) -> Part:
+    """The session as an export has it, of the columns of its row, and what an export has no place for."""
+    info: dict[str, Any] = {"version": "", "time": {}}
+    for column, value in row.items():
+        if value is None:
+            continue
+        place = _COLUMNS.get(column)
+        if place is None:
+            left_out.append(Other("session", f"column {column}"))
+            continue
+        if column in _JSON:
+            try:
+                value = value_of(value.encode() if isinstance(value, str) else value)  # noqa: PLW2901
+            except (msgspec.MsgspecError, TypeError):
+                left_out.append(Fault("corrupt", "session", f"its {column} is no JSON"))
+                continue
+        *outer, name = place
+        inner = info
+        for each in outer:
+            inner = inner.setdefault(each, {})
+        if value is not None:
+            inner[name] = value
+    if "summary" in info:
+        info["summary"] = dict.fromkeys(_COUNTED, 0) | info["summary"]
+    return info
 
 
 def _rows(found: Found) -> Iterator[Message | Fault]:
