@@ -42,7 +42,7 @@ def elements(path: Path, key: str | None = None) -> Iterator[tuple[int, Any] | F
 
 
 def opening(path: Path, key: str) -> dict[str, Any]:
-    """The fields that stand before an array in the object that holds it; all that can be told of one that was cut off."""
+    """The fields that stand before an array in the object that holds it: all of them that a cut leaves."""
     found: dict[str, Any] = {}
     window = _Window(path)
     with window:

@@ -22,9 +22,9 @@ from turnwal.formats.lines import LINE_MAX
 HEAD: Final = 256 * 1024
 """Bytes of a file that are looked at."""
 _RECORDS: Final = 200
-"""Values of a file that are looked at: some tools write dozens that say nothing before the first that tells them."""
+"""Lines of a file that are looked at: some tools write dozens that say nothing before the first that tells them."""
 _FEW: Final = 24
-"""Of them, where the first alone is long."""
+"""Elements of an array that are looked at."""
 _NAMES: Final = 1_000
 """Entries of a directory that are looked at."""
 _WHOLE_MAX: Final = 32 * 1024 * 1024
@@ -150,7 +150,7 @@ def _first(path: Path, key: str | None) -> tuple[Any, ...]:
 def _listed(text: str, at: int) -> tuple[Any, ...]:
     """The first elements of an array, from behind its bracket on."""
     found: list[Any] = []
-    while len(found) < _RECORDS:
+    while len(found) < _FEW:
         while at < len(text) and text[at] in ", \t\r\n":
             at += 1
         try:
