@@ -628,3 +628,12 @@ def _parts(items: Any) -> list[tuple[str, str, str]]:
 
 def _plain(arguments: str) -> str:
     return arguments if not arguments.startswith("{") else json.dumps(json.loads(arguments), sort_keys=True)
+
+
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path) -> None:
+    records = [*HEALTHY[:1], _said("user", "charge"), _call("k"), _said("user", "go on"), _call("k"), _output("k")]
+
+    done = repaired(written(tmp_path / NAME, records), tmp_path / "out" / NAME)
+
+    assert (done.before.calls, done.before.answered, opened(done.before)) == (2, 1, [("k", "requested")])
+    assert owed(imported(tmp_path / NAME)) == ["k"]

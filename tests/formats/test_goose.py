@@ -294,3 +294,12 @@ def test_a_database_that_its_tool_holds_is_busy(tmp_path: Path) -> None:
         (seen,) = examine([path])
     assert seen.verdict == "busy"
     assert "locked" in seen.problem
+
+
+@stores
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path, store: Any) -> None:
+    rows = [*HEALTHY[:2], ("user", [text("go on")]), HEALTHY[1], ("user", [response("c1")])]
+    path = store(tmp_path / "x", rows)
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen)) == (2, 1, ["c1"])
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c1"]

@@ -329,11 +329,20 @@ def test_ids_that_are_used_again_are_paired_in_order(tmp_path: Path) -> None:
 
 
 def test_f07_a_message_that_is_stored_again_owes_one_result(tmp_path: Path) -> None:
-    asked = SHAPES["data"]("ai", {"content": "", "tool_calls": [CALL]})
+    asked = SHAPES["data"]("ai", {"content": "", "tool_calls": [CALL], "id": "ai-1"})
     result = {"type": "tool", "data": {"content": "charged", "tool_call_id": "call_1"}}
     assert evidence(only(made(tmp_path / "a.db", [asked, asked]))[1]) == {"call_1": "requested"}
     diagnosis = only(made(tmp_path / "b.db", [asked, asked, result]))[1]
     assert (diagnosis.verdict, diagnosis.calls, diagnosis.answered) == ("clean", 1, 1)
+
+
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path) -> None:
+    first, again = (SHAPES["data"]("ai", {"content": "", "tool_calls": [CALL], "id": id}) for id in ("ai-1", "ai-2"))
+    said = {"type": "human", "data": {"content": "go on", "id": "h"}}
+    result = {"type": "tool", "data": {"content": "charged", "tool_call_id": "call_1", "id": "t"}}
+    found, diagnosis = only(made(tmp_path / "a.db", [first, said, again, result]))
+    assert (diagnosis.calls, diagnosis.answered, evidence(diagnosis)) == (2, 1, {"call_1": "requested"})
+    assert owed(found) == ["call_1"]
 
 
 def test_unknown_messages_are_counted(tmp_path: Path) -> None:

@@ -457,3 +457,11 @@ def test_a_row_that_is_no_json_is_named(tmp_path: Path) -> None:
     connection.close()
     seen = diagnosis_of(path)
     assert ([fault.place for fault in seen.damage], seen.answered) == (["part prt_2_001"], 2)
+
+
+@stores
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path, store: Any) -> None:
+    path = store(tmp_path / "x", [USER, ("assistant", [tool("c1", "running")]), USER, ("assistant", [done("c1")])])
+    seen = diagnosis_of(path)
+    assert (seen.calls, seen.answered, open_ids(seen)) == (2, 1, ["c1"])
+    assert [repair.data["id"] for repair in plan(imported(path)).lost_calls()] == ["c1"]

@@ -370,3 +370,13 @@ def test_records_of_other_tools_are_not_taken_for_a_session(tmp_path: Path) -> N
         [found] = examine([written(tmp_path / f"{count}.jsonl", [record])])
 
         assert found.format != "pi"
+
+
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path) -> None:
+    records = [HEADER, *_chain(_user(), _asks("k"), _user("go on"), _asks("k"), _result("k"))]
+
+    done = repaired(written(tmp_path / NAME, records), tmp_path / "out" / NAME)
+
+    assert (done.before.calls, done.before.answered, opened(done.before)) == (2, 1, [("k", "requested")])
+    assert done.before.open[0].place.endswith("3")
+    assert owed(imported(tmp_path / NAME)) == ["k"]

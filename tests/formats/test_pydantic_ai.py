@@ -189,8 +189,9 @@ def test_f28_what_was_deferred_is_told_by_its_siblings_only_at_the_end(tmp_path:
 
 def test_ids_that_are_used_again_are_answered_where_they_are_open(tmp_path: Path) -> None:
     path = written(tmp_path / "h.json", [asks("c"), prompts("well?"), asks("c"), gives("c"), prompts("again")])
-    diagnosis = only(path)[1]
-    assert (diagnosis.calls, diagnosis.answered, evidence(diagnosis)) == (1, 1, {})
+    found, diagnosis = only(path)
+    assert (diagnosis.calls, diagnosis.answered, evidence(diagnosis)) == (2, 1, {"c": "requested"})
+    assert owed(found) == ["c"]
     path = written(tmp_path / "h.json", [asks("c"), gives("c"), asks("c"), prompts("again")])
     diagnosis = only(path)[1]
     assert (diagnosis.calls, diagnosis.answered, evidence(diagnosis)) == (2, 1, {"c": "requested"})

@@ -15,6 +15,8 @@ from turnwal.formats.finding import find
 from turnwal.formats.format import Found
 from turnwal.formats.importing import lines_of
 from turnwal.formats.registry import format_of
+from turnwal.formats.sampling import HEAD
+from turnwal.formats.sending import first_problem
 from turnwal.formats.wording import UNKNOWN_TEXT
 from turnwal.transcript.check import check
 from turnwal.transcript.render import render
@@ -203,6 +205,71 @@ def test_f08_equal_ids_are_calls_of_their_own(tmp_path: Path, name: str) -> None
     make, _, _ = ARRAYS[name]
     seen = diagnosis_of(written(tmp_path / "x", make([("a", True)], [("a", True)], [("a", False)])))
     assert (seen.calls, seen.answered, open_ids(seen)) == (3, 2, ["a"])
+
+
+@arrays
+def test_f08_a_call_that_is_asked_for_again_does_not_hide_the_one_that_was_killed(tmp_path: Path, name: str) -> None:
+    make, _, target = ARRAYS[name]
+    path = written(tmp_path / "x", [*make([("a", False)]), *make([("a", True)])])
+    seen = diagnosis_of(path)
+    assert (seen.verdict, seen.calls, seen.answered, open_ids(seen)) == ("interrupted", 2, 1, ["a"])
+    assert "[1]" in seen.open[0].place or "[2]" in seen.open[0].place
+    if name == "openai_responses":  # which takes one output of an id, and reasoning with all that it led to
+        with pytest.raises(Refused, match="asked for before"):
+            repaired(path, tmp_path / "out")
+    else:
+        made = repaired(path, tmp_path / "out")
+        after = diagnosis_of(tmp_path / "out")
+        assert (after.verdict, after.calls, after.answered) == ("clean", 2, 2)
+        assert first_problem(target, made) is None
+    (found,) = find([path])
+    assert isinstance(found, Found)
+    log = Log.read(lines_of(found, "s", nonce="0" * 32, time=0, writer={"name": "test", "version": "0"}))
+    assert [repair.data["id"] for repair in plan(log).lost_calls()] == ["a"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_f35_half_a_character_costs_no_repair(tmp_path: Path, whole: bool) -> None:
+    messages = anthropic([("a", False)])
+    messages[0]["content"] = "cut \ud83d"
+    value = {"model": "m", "system": "be good", "messages": messages} if whole else messages
+    (tmp_path / "x").write_text(json.dumps(value))
+    made = repaired(tmp_path / "x", tmp_path / "out")
+    assert made[:2] == messages
+    assert UNKNOWN_TEXT in json.dumps(made[2])
+    if whole:
+        kept = json.loads((tmp_path / "out").read_text())
+        assert (kept["model"], kept["system"]) == ("m", "be good")
+
+
+def test_a_request_that_was_cut_off_is_known_and_keeps_what_stands_before_its_messages(tmp_path: Path) -> None:
+    text = json.dumps({"model": "m", "system": "be good", "messages": anthropic([("a", True)], [("b", False)])})
+    (tmp_path / "x").write_text(text[:-2])
+    seen = diagnosis_of(tmp_path / "x")
+    assert (seen.format, open_ids(seen), [fault.kind for fault in seen.damage]) == ("anthropic", ["b"], ["torn"])
+    made = repaired(tmp_path / "x", tmp_path / "out")
+    assert UNKNOWN_TEXT in json.dumps(made[-1])
+    kept = json.loads((tmp_path / "out").read_text())
+    assert (kept["model"], kept["system"]) == ("m", "be good")
+
+
+def test_no_copy_is_made_without_what_stands_behind_bytes_that_are_no_json(tmp_path: Path) -> None:
+    deep = "[" * 3000 + "]" * 3000
+    text = json.dumps(anthropic([("a", True)], [("b", False)]))
+    (tmp_path / "x").write_text(text.replace('"input": {}', f'"input": {{"a": {deep}}}', 1))
+    with pytest.raises(Refused, match="it is no JSON"):
+        repaired(tmp_path / "x", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@arrays
+def test_a_first_message_that_is_longer_than_what_is_looked_at(tmp_path: Path, name: str) -> None:
+    make, field, _ = ARRAYS[name]
+    messages = make([("a", True)], [("open", False)])
+    messages[0] |= {"parts": [{"text": "x" * HEAD}]} if name == "gemini" else {"content": "x" * HEAD}
+    for held in (None, field):
+        seen = diagnosis_of(written(tmp_path / "x", messages, held))
+        assert (seen.format, open_ids(seen)) == (name, ["open"])
 
 
 def late(name: str, *, done: bool) -> list[Message]:

@@ -106,10 +106,17 @@ def test_a_first_line_longer_than_what_is_looked_at(tmp_path: Path) -> None:
     assert found.records == ({"a": 1},)
 
 
+def test_a_long_record_behind_short_ones_hides_none_behind_it(tmp_path: Path) -> None:
+    long = b'{"a":"' + b"x" * HEAD + b'"}\n'
+    found = sampled(tmp_path / "a", b'{"a":1}\n' + long + b'{"a":2}\n')
+    assert found is not None
+    assert found.records == ({"a": 1}, {"a": 2})
+
+
 def test_only_so_much_is_looked_at(tmp_path: Path) -> None:
     found = sampled(tmp_path / "a", b'{"a":1}\n' * 100_000)
     assert found is not None
-    assert len(found.records) == 24
+    assert len(found.records) == 200
     found = sampled(tmp_path / "a", b"[" + b'{"a":1},' * 100_000)
     assert found is not None
     assert len(found.records) == 24

@@ -17,7 +17,7 @@ def nothing(_: Found, __: Depth) -> Iterator[Item]:
     return iter(())
 
 
-def weighed(*items: Item, written_once: bool = False) -> Diagnosis:
+def weighed(*items: Item) -> Diagnosis:
     format = Format(
         name="some",
         title="Some Tool",
@@ -25,7 +25,6 @@ def weighed(*items: Item, written_once: bool = False) -> Diagnosis:
         resume_text="It is refused.",
         recognises=lambda _: True,
         read=nothing,
-        written_once=written_once,
     )
     return weigh(Found(format, Path("a")), items)
 
@@ -80,14 +79,13 @@ def test_an_open_call_says_where_and_what() -> None:
     assert call.because[0] == "line 1: asked for by a message that never completed"
 
 
-@pytest.mark.parametrize(("written_once", "left_open"), [(False, '{"n":2}'), (True, '{"n":1}')])
-def test_an_id_that_is_used_again_before_its_answer(left_open: str, *, written_once: bool) -> None:
+def test_an_id_that_is_used_again_before_its_answer_is_answered_where_it_was_asked_last() -> None:
     twice = (ask("k", arguments='{"n":1}'), ask("k", arguments='{"n":2}', place="line 5"))
-    found = weighed(*twice, written_once=written_once)
+    found = weighed(*twice)
     assert (found.calls, len(found.open)) == (2, 2)
-    found = weighed(*twice, answer("k"), written_once=written_once)
-    assert [call.arguments for call in found.open] == [left_open]
-    assert weighed(*twice, answer("k"), answer("k"), written_once=written_once).verdict == "clean"
+    found = weighed(*twice, answer("k"))
+    assert [call.arguments for call in found.open] == ['{"n":1}']
+    assert weighed(*twice, answer("k"), answer("k")).verdict == "clean"
 
 
 def test_an_id_that_is_used_again_after_its_answer_is_another_call() -> None:
@@ -96,16 +94,16 @@ def test_an_id_that_is_used_again_after_its_answer_is_another_call() -> None:
     assert weighed(ask("k"), answer("k"), ask("k"), answer("k")).verdict == "clean"
 
 
-def test_where_a_record_is_written_once_the_same_call_again_is_another_one() -> None:
-    found = weighed(ask("k"), ask("k", place="line 5"), written_once=True)
+def test_f08_the_same_call_in_another_message_is_another_one() -> None:
+    found = weighed(ask("k"), ask("k", place="line 5"))
     assert (found.calls, [call.place for call in found.open]) == (2, ["line 1", "line 5"])
-    found = weighed(ask("k"), ask("k", place="line 5"), answer("k"), written_once=True)
+    found = weighed(ask("k"), ask("k", place="line 5"), answer("k"))
     assert [call.place for call in found.open] == ["line 1"]
-    found = weighed(ask("k", "k"), answer("k"), written_once=True)
+    found = weighed(ask("k", "k"), answer("k"))
     assert (found.calls, found.answered, left(found)) == (2, 1, [("k", "requested")])
 
 
-def test_a_message_that_is_recorded_again_asks_once() -> None:
+def test_a_message_that_did_not_complete_and_comes_once_more_asks_once() -> None:
     again = ask("k")._replace(place="row 2")
     found = weighed(ask("k", complete=False), again)
     assert (found.calls, len(found.open)) == (1, 1)

@@ -41,6 +41,15 @@ def elements(path: Path, key: str | None = None) -> Iterator[tuple[int, Any] | F
     yield from _streamed(path, key)
 
 
+def opening(path: Path, key: str) -> dict[str, Any]:
+    """The fields that stand before an array in the object that holds it: all of them that a cut leaves."""
+    found: dict[str, Any] = {}
+    window = _Window(path)
+    with window:
+        window.enter(key, found)
+    return found
+
+
 def _streamed(path: Path, key: str | None) -> Iterator[tuple[int, Any] | Fault]:
     window = _Window(path)
     with window:
@@ -98,8 +107,8 @@ class _Window:
             if not self._more():
                 return ""
 
-    def enter(self, key: str | None) -> bool:
-        """Go to the first element; False where there is no such array."""
+    def enter(self, key: str | None, stepped_over: dict[str, Any] | None = None) -> bool:
+        """Go to the first element; False where there is no such array. What else stands before it can be told."""
         first = self._next()
         while key is not None and first in ("{", ","):
             self._at += 1
@@ -112,8 +121,11 @@ class _Window:
             if name[0] == key:
                 first, key = self._next(), None
                 break
-            if self.value() is None:
+            value = self.value()
+            if value is None:
                 return False
+            if stepped_over is not None:
+                stepped_over[str(name[0])] = value[0]
             first = self._next()
         if key is not None or first != "[":
             return False

@@ -91,8 +91,6 @@ class Format:
     """Write a repaired copy to a path that is not there yet, answering what the diagnosis has open and does not wait;
     None where that cannot be done.
     """
-    written_once: bool = False
-    """Its tool never records a call a second time, so that one that seems to be there again is another one."""
     resumed: Callable[[Found], tuple[OnResume, str]] | None = None
     """What becomes of a session in which nothing is open when it is resumed, with the reason; None where the tool takes
     every such session.

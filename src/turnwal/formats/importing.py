@@ -3,8 +3,9 @@
 Promises:
 - What the tool recorded keeps its order, its words and its ids; where it came from stands in the first line.
 - An answer that the tool invented is kept as what it is, an event that no model sees: its call has no result.
-- Each run is one turn. It stays open where a call has no result, so that `plan` says of the import what `doctor` says
-  of the file; nothing is closed that the tool left open.
+- Each run is one turn, and one more behind a call without a result where the same call is asked for again. A turn stays
+  open where a call has no result, so that `plan` says of the import what `doctor` says of the file; nothing is closed
+  that the tool left open.
 - Times never step back: a record with an earlier one than those before it repeats theirs.
 - The lines are the same for the same file, id, nonce and time.
 """
@@ -18,10 +19,10 @@ from turnwal.core.line import make
 from turnwal.core.log import draft
 from turnwal.core.scan import Scan
 from turnwal.core.types import FORMAT, SURFACE
-from turnwal.core.values import asking_parts, id_of, name_of
+from turnwal.core.values import arguments_of, asking_parts, id_of, name_of
 from turnwal.formats.format import Found
 from turnwal.formats.items import About, Said, Sign
-from turnwal.formats.weighing import is_invented, oldest_of
+from turnwal.formats.weighing import answered_of, is_invented
 
 
 def lines_of(found: Found, id: str, *, nonce: str, time: int, writer: dict[str, Any]) -> Iterator[bytes]:
@@ -42,6 +43,16 @@ class _Asked(NamedTuple):
 
     key: str
     name: str | None
+    run: str
+    seq: int
+    arguments: str | None
+    whole: bool
+    """The message that asks for it completed; one that did not may come once more."""
+
+    @property
+    def place(self) -> str:
+        """The record that asked."""
+        return str(self.seq)
 
 
 class _Importer:
@@ -84,7 +95,7 @@ class _Importer:
             yield from self._ended(run)
 
     def _said(self, said: Said, *, durable: bool) -> Iterator[bytes]:
-        if said.run not in self._runs:
+        if said.run not in self._runs or self._asks_again(said):
             self._runs[said.run] = self._head.count
             open_turns = [*self._scan.open_seqs(), self._head.count]
             data = {"dispatch": "durable" if durable else "none"} | self._scan.boundary(sorted(open_turns))
@@ -104,9 +115,22 @@ class _Importer:
         yield self._line(said.type, data, said.run, said.time)
         if said.type == "assistant_message":
             for index, part in asking_parts(data):
-                self._open.setdefault((said.run, id_of(part)), []).append(
-                    _Asked(keys.text(keys.pack(seq, index)), name_of(part))
-                )
+                key = keys.text(keys.pack(seq, index))
+                whole = data.get("complete") is not False
+                call = _Asked(key, name_of(part), said.run, seq, arguments_of(part), whole)
+                self._open.setdefault((said.run, id_of(part)), []).append(call)
+
+    def _asks_again(self, said: Said) -> bool:
+        """Whether a message asks for a call that stands unanswered in the open turn, where it would be that one."""
+        if said.type != "assistant_message":
+            return False
+        began = self._runs[said.run]
+        return any(
+            call.seq >= began and (call.name, call.arguments) == (name_of(part), arguments_of(part))
+            for _, part in asking_parts(said.data)
+            for call in self._open.get((said.run, id_of(part)), ())
+            if call.whole
+        )
 
     def _may_replace(self, run: str) -> bool:
         """Whether there is something to replace, and no open call in it: one that is owed must not be hidden (F27)."""
@@ -117,7 +141,7 @@ class _Importer:
         for place in ((name, id_of(data)) for name in (run, *self._runs)):  # it may stand in the file of another run
             waiting = self._open.get(place)
             if waiting:
-                call = waiting.pop(oldest_of(waiting, name_of(data)))
+                call = waiting.pop(answered_of(waiting, run, name_of(data)))
                 if not waiting:
                     del self._open[place]
                 return call.key
@@ -139,10 +163,11 @@ class _Importer:
             return
 
     def _ended(self, run: str) -> Iterator[bytes]:
-        """The end of a run's turn, where nothing in it is owed."""
-        turns = self._scan.run(run).turns
-        if turns and not any(call.owed for call in turns[-1].calls.values()):
-            still_open = [seq for seq in self._scan.open_seqs() if seq != turns[-1].seq]
+        """The end of a run's turns, where nothing in them is owed."""
+        for turn in self._scan.run(run).turns[::-1]:
+            if any(call.owed for call in turn.calls.values()):
+                return
+            still_open = [seq for seq in self._scan.open_seqs() if seq != turn.seq]
             data = {"steps": 0, "reason": "complete"} | self._scan.boundary(still_open)
             yield self._line("turn_end", data, run)
 

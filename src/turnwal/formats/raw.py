@@ -16,12 +16,12 @@ from typing import Any, Final
 import msgspec
 
 from turnwal.core.errors import InvalidEvent, OverLimit
-from turnwal.formats.arrays import WHOLE_MAX, elements
+from turnwal.formats.arrays import WHOLE_MAX, elements, opening
 from turnwal.formats.diagnosis import Diagnosis, OnResume
 from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, Fault, Item, Said
-from turnwal.formats.lenient import encoded
-from turnwal.formats.repairing import fresh
+from turnwal.formats.lenient import encoded, value_of
+from turnwal.formats.repairing import fresh, unloadable
 from turnwal.formats.sending import PAIRING, first_problem, sendable
 from turnwal.formats.wording import is_ours
 from turnwal.transcript.targets import TARGETS
@@ -118,16 +118,28 @@ class Array:
         content = found.path.read_bytes()
         key = self._key(found.path)
         try:
-            value = msgspec.json.decode(content)
-        except msgspec.MsgspecError:  # it was cut off: what can be read of it is the array
-            listed = [item[1] for item in elements(found.path, key) if not isinstance(item, Fault)]
-            value, content = listed if key is None else {key: listed}, b""
+            value = value_of(content)
+        except msgspec.MsgspecError:
+            value, content = self._cut(found.path, key), b""
         messages = value if key is None else value[key]
         if not content or diagnosis.open or first_problem(self.target, messages, self.rules) is not None:
             made = sendable(self.target, messages, found.name, self.rules)
             content = encoded(made if key is None else {**value, key: made})
         with fresh(out) as file:
             file.write(content)
+
+    def _cut(self, path: Path, key: str | None) -> Any:
+        """What can be read of an array that was cut off, with the fields before it where a request holds it.
+
+        Raises `Refused` where it goes on behind what is no JSON: nothing that stands there may be missing in a copy.
+        """
+        listed: list[Any] = []
+        for item in elements(path, key):
+            if not isinstance(item, Fault):
+                listed.append(item[1])
+            elif item.kind != "torn":
+                raise unloadable(path, "its provider", f"{item.place}: {item.what}")
+        return listed if key is None else {**opening(path, key), key: listed}
 
     def resumed(self, found: Found) -> tuple[OnResume, str]:
         """What the provider does with an array in which nothing is open, and why."""

@@ -12,15 +12,19 @@ import apsw
 import msgspec
 
 from turnwal.formats import zstd, zstd_frames
+from turnwal.formats.arrays import elements
 from turnwal.formats.database import MAGIC, reading
 from turnwal.formats.format import Sample
+from turnwal.formats.items import Fault
 from turnwal.formats.lenient import value_of
 from turnwal.formats.lines import LINE_MAX
 
 HEAD: Final = 256 * 1024
 """Bytes of a file that are looked at."""
-_RECORDS: Final = 24
-"""Values of a file that are looked at."""
+_RECORDS: Final = 200
+"""Lines of a file that are looked at: some tools write dozens that say nothing before the first that tells them."""
+_FEW: Final = 24
+"""Elements of an array that are looked at."""
 _NAMES: Final = 1_000
 """Entries of a directory that are looked at."""
 _WHOLE_MAX: Final = 32 * 1024 * 1024
@@ -57,9 +61,9 @@ def sample(path: Path) -> Sample | None:
 def _text(path: Path, head: bytes) -> Sample | None:
     begins = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\0")[:1]
     if begins == b"[":
-        elements = _elements(head)
-        if elements:
-            return Sample(path, "json", elements, array=True)
+        listed = _elements(head) or _first(path, None)
+        if listed:
+            return Sample(path, "json", listed, array=True)
     first, feed, _ = head.partition(b"\n")
     if begins == b"{" and not _objects(first):
         # a value over several lines may have a line that is an object too
@@ -67,17 +71,19 @@ def _text(path: Path, head: bytes) -> Sample | None:
         if whole:
             return Sample(path, "json", whole)
     objects = _objects(head)
-    if not objects and begins == b"{" and not feed and len(head) == HEAD:
-        objects = _objects(_behind_first_line(path))
-    begun = _beginning(head) if not objects and begins == b"{" and path.stat().st_size > _WHOLE_MAX else ()
+    if len(head) == HEAD and not head.endswith(b"\n") and len(objects) < _RECORDS and (feed or not objects):
+        # a long record at the beginning, of which nothing can be told, must not hide those behind it
+        objects += _objects(_behind(path, head.rfind(b"\n") + 1))
+    begun = _beginning(path, head) if not objects and begins == b"{" else ()
     if begun:
         return Sample(path, "json", begun)
     return Sample(path, "lines", objects) if objects else None
 
 
-def _behind_first_line(path: Path) -> bytes:
-    """What stands behind a first line that is longer than what is looked at."""
+def _behind(path: Path, at: int) -> bytes:
+    """What stands behind a line that begins at a place and is longer than what is looked at."""
     with path.open("rb") as file:
+        file.seek(at)
         read = 0
         while read < LINE_MAX and (more := file.readline(_CHUNK)):
             read += len(more)
@@ -112,9 +118,9 @@ def _objects(head: bytes) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _beginning(head: bytes) -> tuple[Any, ...]:
-    """What an object that is too long to be looked at as a whole begins with: its first fields, and of the array that
-    goes on behind what is looked at its first elements.
+def _beginning(path: Path, head: bytes) -> tuple[Any, ...]:
+    """What an object begins with that was cut off, or is too long to be looked at as a whole: its first fields, and of
+    the array that goes on behind what is looked at its first elements.
     """
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0")
     found: dict[str, Any] = {}
@@ -125,7 +131,7 @@ def _beginning(head: bytes) -> tuple[Any, ...]:
             found[name], at = _python.raw_decode(text, begin.end())
         except (ValueError, RecursionError):
             if text.startswith("[", begin.end()):
-                found[name] = list(_listed(text, begin.end() + 1))
+                found[name] = list(_listed(text, begin.end() + 1) or _first(path, name))
             break
     return (found,) if found else ()
 
@@ -135,10 +141,16 @@ def _elements(head: bytes) -> tuple[Any, ...]:
     return _listed(head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\0"), 1)
 
 
+def _first(path: Path, key: str | None) -> tuple[Any, ...]:
+    """The first elements of an array, the first of which is longer than what is looked at."""
+    found = itertools.islice(elements(path, key), _FEW)
+    return tuple(item[1] for item in found if not isinstance(item, Fault))
+
+
 def _listed(text: str, at: int) -> tuple[Any, ...]:
     """The first elements of an array, from behind its bracket on."""
     found: list[Any] = []
-    while len(found) < _RECORDS:
+    while len(found) < _FEW:
         while at < len(text) and text[at] in ", \t\r\n":
             at += 1
         try:

@@ -41,17 +41,26 @@ def sendable(target: str, messages: list[Any], name: str, codes: AbstractSet[str
     patched = patch(target, messages)
     if first_problem(target, patched, codes) is None:
         return patched
+    made, why = _rendered(target, messages, codes)
+    if made is None:
+        # a call that is asked for again while it is unanswered is the same one, and another once it has its answer
+        made, _ = _rendered(target, patched, codes)
+    if made is None:
+        raise _refused(name, why, target)
+    return made
+
+
+def _rendered(target: str, messages: list[Any], codes: AbstractSet[str]) -> tuple[list[Any] | None, str]:
+    """The messages as they would be sent, or None and why something would be lost by it."""
     try:
         made = render(Log.seed(target, messages), target)
     except InvalidEvent as error:
-        raise _refused(name, error.message, target) from error
+        return None, error.message
     lost = [finding for finding in made.findings if finding.code not in _KEPT]
     if lost or made.system is not None:
-        raise _refused(name, lost[0].message if lost else "text of the system stands among its messages", target)
+        return None, lost[0].message if lost else "text of the system stands among its messages"
     left = first_problem(target, made.messages, codes)
-    if left is not None:
-        raise _refused(name, f"{left.position}: {left.message} ({left.code})", target)
-    return made.messages
+    return (made.messages, "") if left is None else (None, f"{left.position}: {left.message} ({left.code})")
 
 
 def _refused(name: str, why: str, target: str) -> Refused:

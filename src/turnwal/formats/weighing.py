@@ -41,27 +41,33 @@ def is_invented(said: Said) -> bool:
     )
 
 
-class Named(Protocol):
-    """A call with the name of its tool."""
+class Pending(Protocol):
+    """A call without an answer."""
 
     @property
     def name(self) -> str | None:
         """The tool, where it is known."""
         ...
 
+    @property
+    def run(self) -> str:
+        """The run that asked."""
+        ...
 
-def oldest_of(calls: Sequence[Named], name: str | None) -> int:
-    """Which of several unanswered calls of one id a result answers: the oldest of its tool, else the oldest."""
-    same = (index for index, call in enumerate(calls) if name is not None and call.name == name)
-    return next(same, 0)
+    @property
+    def place(self) -> str:
+        """The record that asked."""
+        ...
 
 
-def _newest_of(calls: "Sequence[_Asked]", run: str, name: str | None) -> int:
-    """The same where each record is written once: one of its run and its tool before others, and of those the oldest in
-    the newest record, since those in older ones were given up when that one asked.
+def answered_of(calls: Sequence[Pending], run: str, name: str | None) -> int:
+    """Which of several unanswered calls of one id a result answers.
+
+    One of its run and its tool before others, and of those the oldest in the newest record: the calls of older records
+    were given up when that one asked.
     """
 
-    def fits(call: _Asked) -> tuple[bool, bool]:
+    def fits(call: Pending) -> tuple[bool, bool]:
         return call.run == run, call.name == name
 
     newest = max(range(len(calls)), key=lambda index: (*fits(calls[index]), index))
@@ -89,21 +95,20 @@ class _Asked(Struct, eq=False):
 
 def weigh(found: Found, items: Iterable[Item]) -> Diagnosis:
     """Return the diagnosis of a session whose reader yields these items."""
-    weigher = _Weigher(written_once=found.format.written_once)
+    weigher = _Weigher()
     for item in items:
         weigher.feed(item)
     return weigher.diagnosis(found)
 
 
-def _is_equal(call: _Asked, name: str | None, arguments: str | None, place: str) -> bool:
-    return call.name == name and call.arguments == arguments and call.place != place
+def _is_equal(call: _Asked, name: str | None, arguments: str | None) -> bool:
+    return call.name == name and call.arguments == arguments
 
 
 class _Weigher:
     """Where weighing is."""
 
-    def __init__(self, *, written_once: bool) -> None:
-        self._written_once = written_once
+    def __init__(self) -> None:
         self._about = About()
         self._calls = 0
         self._answered: dict[str, int] = {}
@@ -144,9 +149,8 @@ class _Weigher:
     def _ask_one(self, said: Said, part: Any, *, whole: bool) -> None:
         id, name, arguments = id_of(part), name_of(part), arguments_of(part)
         same = self._open.get(id)
-        again = not self._written_once and bool(id)
-        if same and again and any(_is_equal(call, name, arguments, said.place) for call in same):
-            return  # recorded again, as a rewritten message is; equal calls of one record are calls of their own
+        if same and whole and any(not call.whole and _is_equal(call, name, arguments) for call in same):
+            return  # the message that did not complete, once more
         free = part.get("format") == "text"
         call = _Asked(id, name, arguments, free, said.run, "requested", said.place, self._calls, whole)
         self._calls += 1
@@ -163,7 +167,7 @@ class _Weigher:
             self._answer_again(id, said, invented=invented)
             return
         name = name_of(said.data)
-        call = waiting.pop(_newest_of(waiting, said.run, name) if self._written_once else oldest_of(waiting, name))
+        call = waiting.pop(answered_of(waiting, said.run, name))
         if not waiting:
             del self._open[id]
         if not invented:

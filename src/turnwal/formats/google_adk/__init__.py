@@ -20,5 +20,4 @@ FORMAT: Final = Format(
     read=read,
     sessions=sessions,
     repair=repair,
-    written_once=True,
 )

@@ -122,6 +122,8 @@ class _Reader:
     def _action(self, place: str, event: Event, time: int | None) -> Iterator[Item]:
         """A call; the calls of one reply are an event each, and one message."""
         id, reply = call_id(event), str(event.get("llm_response_id") or "")
+        if reply and (id, reply) in self._open.values():
+            return  # the action of this reply, recorded once more (F07)
         self._open[str(event.get("id"))] = id, reply
         said = Said(place, "assistant_message", {"parts": [_call(event)]}, time=time)
         if self._depth == "calls":

@@ -3,7 +3,7 @@
 Does not: answer for a screen, a shell or a patch, whose outputs hold no words of ours; `check` names such calls.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,24 +14,31 @@ _BY_CLIENT: Final = ("mcp_approval_response", "additional_tools", "configuration
 
 
 def patched(messages: Sequence[Item], text: str) -> list[Item]:
-    """The items, with an output for each call that has none anywhere."""
-    found = Counter((str(item.get("type")), str(item.get("call_id"))) for item in messages if _is_output(item))
+    """The items, with an output for each call that has none behind it."""
+    unanswered = _unanswered(messages)
     made: list[Item] = []
     lacking: list[Item] = []
-    for item in messages:
+    for index, item in enumerate(messages):
         if lacking and _is_given(item):
             made += lacking
             lacking = []
         made.append(item)
-        kind = _OUTPUTS.get(str(item.get("type")))
-        if kind is None:
-            continue
-        id = str(item.get("call_id", ""))
-        if found[kind, id] > 0:
-            found[kind, id] -= 1
-        else:
-            lacking.append({"type": kind, "call_id": id, "output": text})
+        if index in unanswered:
+            kind = _OUTPUTS[str(item["type"])]
+            lacking.append({"type": kind, "call_id": str(item.get("call_id", "")), "output": text})
     return made + lacking
+
+
+def _unanswered(messages: Sequence[Item]) -> set[int]:
+    """The places of the calls without an output; of calls with one id, that which was asked for last is answered."""
+    waiting: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, item in enumerate(messages):
+        kind, id = str(item.get("type")), str(item.get("call_id", ""))
+        if kind in _OUTPUTS:
+            waiting[_OUTPUTS[kind], id].append(index)
+        elif _is_output(item) and waiting[kind, id]:
+            waiting[kind, id].pop()
+    return {index for places in waiting.values() for index in places}
 
 
 def _is_output(item: Item) -> bool:
