@@ -353,6 +353,59 @@ def test_a_response_without_a_key_decides_the_pending_question_of_that_id(first:
     assert scan.about == parse("1.1" if first == "a" else "1.0")
 
 
+@pytest.mark.parametrize("type", ["approval_request", "approval_response"])
+def test_a_record_without_a_key_means_the_call_of_its_name(type: str) -> None:
+    asks: Row = ("assistant_message", {"parts": [_part("a", "pay", "{}"), _part("a", "look", "{}")]})
+    asked = (
+        [note("approval_request", "a", "1.0"), note("approval_request", "a", "1.1")] if type[9:] == "response" else []
+    )
+    for name, key in (("pay", "1.0"), ("look", "1.1")):
+        assert scan_of(log_of(SILENT, asks, *asked, note(type, "a", name=name))).about == parse(key)
+    assert scan_of(log_of(SILENT, asks, *asked, note(type, "b"))).about is None
+
+
+def test_a_question_without_a_key_is_asked_of_a_call_that_has_none() -> None:
+    rows = (SILENT, ask("a", "a"), note("approval_request", "a", "1.0"))
+
+    assert scan_of(log_of(*rows, note("approval_request", "a"))).about == parse("1.1")
+    twice = (note("approval_request", "a"), note("approval_request", "a"))
+    assert scan_of(log_of(*rows, *twice)).about == parse("1.0")
+
+
+def test_a_response_without_a_key_goes_to_a_question_before_any_other_call() -> None:
+    rows = (SILENT, ask("a", "a"), note("approval_request", "a", "1.1"))
+
+    assert scan_of(log_of(*rows, note("approval_response", "a", decision="denied"))).about == parse("1.1")
+    none_pending = log_of(SILENT, ask("a", "a"), note("approval_response", "a", decision="denied"))
+    assert scan_of(none_pending).about == parse("1.0")
+
+
+def test_what_has_its_result_does_not_wait_again() -> None:
+    log = log_of(SILENT, STEP, ask("a"), dispatch("a", "2.0"), result("a", "2.0"), note("tool_suspended", "a", "2.0"))
+
+    assert scan_of(log).waiting() == []
+
+
+def test_a_call_that_a_tail_has_not_met_waits_under_its_key() -> None:
+    log = log_of(SILENT, ask("a"), TURN_END, SILENT, note("tool_suspended", "a", "1.0", name="pay"))
+    extend(log, [damage(0, "nul")])
+    scan = scan_of(list(log)[3:])
+
+    assert scan.waiting() == [{"call": "1.0", "id": "a", "name": "pay"}]
+    assert scan_of([*list(log)[3:5], *log_of(*[USER] * 5, damage(1, "nul")).events[5:]]).waiting() == [
+        {"call": "1.0", "id": "a", "name": "pay", "doubt": True}
+    ]
+
+
+def test_a_record_that_names_itself_means_no_call() -> None:
+    assert scan_of(log_of(SILENT, note("tool_suspended", "a", "1.0"))).waiting() == []
+
+
+def test_a_step_end_too_many_is_told() -> None:
+    told = messages(log_of(SILENT, STEP_END))["stray_step_end"]
+    assert told == "no step of the innermost open turn is open"
+
+
 # The line
 
 
