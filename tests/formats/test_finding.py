@@ -1,5 +1,6 @@
 """Finding sessions below folders: each once, whatever else is there, and one bad path never stops the others."""
 
+import errno
 import json
 import os
 import pickle
@@ -46,6 +47,18 @@ def test_nothing_is_followed_twice(tmp_path: Path) -> None:
 def test_a_path_that_was_named_twice_is_no_path_without_sessions(tmp_path: Path) -> None:
     path = session(tmp_path / "a.jsonl")
     assert [type(found) for found in find([path, path, tmp_path])] == [Found]
+
+
+def test_a_path_that_is_there_is_never_called_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = session(tmp_path / "a.jsonl")
+
+    def gone(_: Path) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a.jsonl-journal")
+
+    monkeypatch.setattr(finding, "sample", gone)
+    (found,) = find([path])
+    assert isinstance(found, Unread)
+    assert (found.verdict, found.problem) == ("unreadable", "a.jsonl-journal went away while it was read")
 
 
 def test_a_path_that_was_named_and_holds_nothing_says_so(tmp_path: Path) -> None:

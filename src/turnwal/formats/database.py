@@ -8,18 +8,24 @@ Promises:
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 import apsw
 
+from turnwal.formats.copies import Unsteady, copied
 from turnwal.formats.repairing import fresh
 
 WAIT_MS: Final = 2_000
 """How long a lock of the tool is waited for."""
+
+_TRIES: Final = 10
+_PAUSE_S: Final = 0.05
+"""How often and how soon a database is tried anew whose files were written to while it was opened."""
 
 MAGIC: Final = b"SQLite format 3\0"
 _WAL_AT: Final = 18
@@ -42,49 +48,48 @@ def reading(path: Path) -> Iterator[apsw.Connection]:
     """
     with ExitStack() as stack:
         try:
-            connection = _opened(path, stack)
-            connection.set_busy_timeout(WAIT_MS)
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-            yield connection
+            yield _opened(path, stack)
         except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError) as error:
             # read only: a tool at work has not yet marked in its `-shm` from where to read
             raise DatabaseBusy(f"the database is locked by its tool ({error})") from error
 
 
 def _opened(path: Path, stack: ExitStack) -> apsw.Connection:
-    wal, journal = _beside(path, "-wal"), _beside(path, "-journal")
+    """A connection, also where the files beside the database come and go meanwhile."""
+    for _ in range(_TRIES):
+        with suppress(Unsteady):
+            return _tried(path, stack)
+        time.sleep(_PAUSE_S)
+    raise DatabaseBusy("the database is written to by its tool all the time")
+
+
+def _tried(path: Path, stack: ExitStack) -> apsw.Connection:
     if _in_wal_mode(path):
-        if not wal:
-            return stack.enter_context(_connected(path, "immutable=1"))
+        if not _beside(path, "-wal"):
+            return _connected(path, "immutable=1", stack)
         if Path(f"{path}-shm").exists():
             # a killed tool leaves an index that SQLite would write anew: so it keeps its own in memory
-            return stack.enter_context(_connected(path, "mode=ro&readonly_shm=1"))
-        path = _copied(path, "-wal", stack)
-    elif journal:
-        # a journal that is left is of a writer at work, or of one that died: only a copy can be rolled back
-        path = _copied(path, "-journal", stack)
-        return stack.enter_context(_connected(path, "mode=rw"))
-    return stack.enter_context(_connected(path, "mode=ro"))
+            return _connected(path, "mode=ro&readonly_shm=1", stack)
+        return _connected(stack.enter_context(copied(path, "-wal")), "mode=ro", stack)
+    try:
+        return _connected(path, "mode=ro", stack)
+    except (apsw.BusyError, apsw.ReadOnlyError):
+        if not _beside(path, "-journal"):
+            raise
+    # its writer died, or is in the middle of a change for longer: a copy can be rolled back
+    return _connected(stack.enter_context(copied(path, "-journal")), "mode=rw", stack)
 
 
-@contextmanager
-def _connected(path: Path, how: str) -> Iterator[apsw.Connection]:
+def _connected(path: Path, how: str, stack: ExitStack) -> apsw.Connection:
+    """A connection that holds one state of a database as long as the stack is not closed."""
     writable = apsw.SQLITE_OPEN_READWRITE if how == "mode=rw" else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(f"file:{quote(str(path.absolute()))}?{how}", flags=writable | apsw.SQLITE_OPEN_URI)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-def _copied(path: Path, suffix: str, stack: ExitStack) -> Path:
-    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnwal-"))
-    copy = Path(directory, "copy.db")
-    shutil.copyfile(path, copy)
-    shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-    return copy
+    stack.callback(connection.close)
+    connection.set_busy_timeout(WAIT_MS)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("BEGIN")
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    return connection
 
 
 def _in_wal_mode(path: Path) -> bool:
@@ -94,8 +99,10 @@ def _in_wal_mode(path: Path) -> bool:
 
 def _beside(path: Path, suffix: str) -> bool:
     """Whether a file beside the database has something in it."""
-    beside = Path(f"{path}{suffix}")
-    return beside.exists() and beside.stat().st_size > 0
+    try:
+        return Path(f"{path}{suffix}").stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None] | None) -> None:
@@ -104,9 +111,10 @@ def copied_to(path: Path, out: Path, change: Callable[[apsw.Connection], None] |
     Without a change it is the same bytes, where they are all in one file that can be held meanwhile. Raises `Refused`
     where something is there already, and what `reading` and the change raise.
     """
+    in_wal_mode = _in_wal_mode(path)  # before it is held: closing a file gives up its locks
     with fresh(out) as file, tempfile.TemporaryDirectory(prefix="turnwal-") as directory, reading(path) as source:
         made = path
-        if change is not None or _in_wal_mode(path) or _beside(path, "-journal"):
+        if change is not None or in_wal_mode or _beside(path, "-journal"):
             made = Path(directory, "copy.db")
             _changed(source, made, change)
         with made.open("rb") as whole:

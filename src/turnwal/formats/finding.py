@@ -111,8 +111,10 @@ class _Walk:
             try:
                 if self._is_new(path):
                     yield from self._looked_at(path, left)
-            except FileNotFoundError:
-                if path is self._top:
+            except FileNotFoundError as error:
+                if os.path.lexists(path) and not path.is_symlink():
+                    yield Unread(path, "unreadable", f"{error.filename or path} went away while it was read")
+                elif path is self._top:
                     yield Unread(path, "unreadable", "there is no such path")
                 elif not path.is_symlink():  # a link that leads nowhere is no session that was lost
                     yield Unread(path, "unreadable", "it went away while it was looked for")
