@@ -205,3 +205,120 @@ def test_f37_a_redacted_call_of_a_writer_without_dispatches_is_unknown_after_a_c
         (lost,) = session.recovered.lost_calls()
     assert lost.rule == 9
     assert lost.data["metadata"]["risk"] == "tool_outcome_unknown"
+
+
+def _reply(target: str) -> dict[str, Any]:
+    """A reply that thinks of a card, under a signature, and then pays."""
+    thought = "The card is 4242; pay with it."
+    match target:
+        case "anthropic":
+            content = [
+                {"type": "thinking", "thinking": thought, "signature": "c2ln"},
+                {"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {"n": 1}},
+            ]
+            return {
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": content,
+                "stop_reason": "tool_use",
+            }
+        case "bedrock":
+            blocks = [
+                {"reasoningContent": {"reasoningText": {"text": thought, "signature": "c2ln"}}},
+                {"toolUse": {"toolUseId": "t1", "name": "pay", "input": {"n": 1}}},
+            ]
+            return {"output": {"message": {"role": "assistant", "content": blocks}}, "stopReason": "tool_use"}
+        case "gemini":
+            parts = [
+                {"text": thought, "thought": True, "thoughtSignature": "c2ln"},
+                {"functionCall": {"name": "pay", "args": {"n": 1}}, "thoughtSignature": "c2ln"},
+            ]
+            return {
+                "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+                "modelVersion": "m",
+            }
+        case _:
+            items = [
+                {
+                    "type": "reasoning",
+                    "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": thought}],
+                    "encrypted_content": "c2ln",
+                },
+                {
+                    "type": "function_call",
+                    "id": "fc_1",
+                    "call_id": "c1",
+                    "name": "pay",
+                    "arguments": '{"n":1}',
+                    "status": "completed",
+                },
+            ]
+            return {
+                "id": "r",
+                "object": "response",
+                "model": "m",
+                "status": "completed",
+                "output": items,
+                "store": False,
+            }
+
+
+@pytest.mark.parametrize("target", ["anthropic", "bedrock", "gemini", "openai-responses"])
+@pytest.mark.parametrize("redacts", [False, True])
+def test_f37_a_signature_is_not_sent_over_what_redaction_changed(
+    target: str, *, redacts: bool, sessions: Sessions
+) -> None:
+    with sessions.session("s", redact=cards if redacts else None) as session:
+        with session.turn(user="pay") as turn, turn.step() as step:
+            step.request(target, model="m")
+            step.run(step.assistant(_reply(target), target=target), {"pay": lambda n: f"paid {n}"})
+        made = session.render(target, model="m")
+    sent = json.dumps(made.messages)
+    assert ("4242" in sent) is not redacts
+    assert ("pay with it" in sent) is not redacts
+    assert ("reasoning_left_out" in [finding.code for finding in made.findings]) is redacts
+    assert not turnwal.check(target, made.messages)
+
+
+def test_f37_a_message_kept_whole_goes_where_redaction_changed_what_is_signed_in_it(sessions: Sessions) -> None:
+    message = {
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "4242", "signature": "c2ln"}],
+        "extra": 1,
+    }
+    data = {
+        "parts": [{"type": "text", "content": "hi"}],
+        "native": {"provider": "anthropic", "message": message, "reply": {"a": "4242"}},
+    }
+    with sessions.session("s", redact=cards) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant({**data, "stop": "end"})
+    (said,) = (event for event in stored(sessions, "s") if event.type == "assistant_message")
+    assert said.data["native"] == {"provider": "anthropic", "reply": {"a": "[masked]"}}
+
+
+def test_f37_what_a_server_tool_found_stays_when_what_it_was_asked_is_redacted(sessions: Sessions) -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "card 4242"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "found"},
+    ]
+    said = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "stop_reason": "end_turn",
+        "container": {"id": "c"},
+    }
+    with sessions.session("s", redact=cards) as session:
+        with session.turn(user="look") as turn, turn.step() as step:
+            step.assistant(said)
+        made = session.render("anthropic")
+    assert [block["type"] for block in made.messages[1]["content"]] == [block["type"] for block in content]
+    assert made.messages[1]["content"][0]["input"] == {"query": "card [masked]"}
+    (kept,) = (event for event in stored(sessions, "s") if event.type == "assistant_message")
+    assert kept.data["native"]["reply"]["container"] == {"id": "c"}

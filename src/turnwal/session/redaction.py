@@ -6,7 +6,9 @@ Promises:
   model's.
 - A reply is recorded with the calls that the model asked for, or refused.
 - What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says again
-  what was taken out.
+  what was taken out. It goes too where it is sealed and anything of the part was changed: a signature holds for what
+  was signed alone, and a provider refuses it over anything else ("cannot be modified … must remain as they were",
+  Anthropic's Messages).
 """
 
 from collections.abc import Callable, Mapping
@@ -24,6 +26,12 @@ _CONTENT: Final = frozenset(
 
 _OURS: Final = frozenset({"replace", "keyed", "hints_from"})
 """What is ours besides the known fields."""
+
+_SEALS: Final = frozenset({"encrypted_content", "encrypted_index", "redactedContent", "signature", "thoughtSignature"})
+"""The fields of providers' blocks that vouch for the rest of the block."""
+
+_ASKED: Final = frozenset({"args", "arguments", "input"})
+"""Where providers' blocks hold the arguments of a call."""
 
 
 class Redaction:
@@ -59,21 +67,66 @@ def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> d
 
 
 def _without_copies(data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
-    """What was changed, without what is kept verbatim of what it was before."""
+    """What was changed, without what is kept verbatim of what it was before, and without what was sealed over it."""
     before, after = data.get("parts"), changed.get("parts")
-    if not isinstance(before, list) or not isinstance(after, list) or before == after:
-        return changed
-    kept = [part["native"] for part in before if isinstance(part, dict) and "native" in part]
-    parts = [
-        {name: value for name, value in part.items() if name != "native"}
-        if isinstance(part, dict) and part.get("native") in kept and part not in before
-        else part
-        for part in after
-    ]
-    whole = changed | {"parts": parts}
-    if "native" in whole and whole["native"] == data.get("native"):
-        del whole["native"]
-    return whole
+    if isinstance(before, list) and isinstance(after, list) and before != after:
+        same = len(before) == len(after)
+        parts = [_without_copy(part, before, before[index] if same else None) for index, part in enumerate(after)]
+        changed = changed | {"parts": parts}
+        if _verbatim(changed) == _verbatim(data):
+            return _without_verbatim(changed)
+    if _verbatim(changed) != _verbatim(data) and _is_sealed(_verbatim(data)):
+        return _without_verbatim(changed)
+    return changed
+
+
+def _without_copy(part: Any, before: list[Any], was: Any) -> Any:
+    """A part as it is recorded, given all parts of before and, where it is known, the one that it was."""
+    if not isinstance(part, dict) or "native" not in part or part in before:
+        return part
+    if part.get("type") != "reasoning" and not _is_sealed(was or part):
+        if not any(isinstance(one, dict) and one.get("native") == part["native"] for one in before):
+            return part
+        if (
+            isinstance(was, dict)
+            and _says_no_arguments(was.get("native"))
+            and _but_arguments(part) == _but_arguments(was)
+        ):
+            return part
+    return {name: value for name, value in part.items() if name != "native"}
+
+
+def _is_sealed(value: Any) -> bool:
+    """Whether something in it vouches for the rest."""
+    if isinstance(value, Mapping):
+        return not _SEALS.isdisjoint(value) or any(map(_is_sealed, value.values()))
+    return isinstance(value, list) and any(map(_is_sealed, value))
+
+
+def _says_no_arguments(native: Any) -> bool:
+    """Whether the verbatim block of a call leaves its arguments to the part."""
+    block = native.get("block") if isinstance(native, dict) else None
+    return isinstance(block, dict) and _ASKED.isdisjoint(block)
+
+
+def _but_arguments(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in ("arguments", "redacted")}
+
+
+def _verbatim(data: Mapping[str, Any]) -> Any:
+    """What an event keeps verbatim of its message, or of its result; None for none."""
+    native = data.get("native")
+    if not isinstance(native, dict):
+        return native
+    return {name: value for name, value in native.items() if name not in ("provider", "reply")} or None
+
+
+def _without_verbatim(data: dict[str, Any]) -> dict[str, Any]:
+    """The same without it; what a reply said beside its message stays."""
+    native = data.get("native")
+    kept = {name: native[name] for name in ("provider", "reply") if name in native} if isinstance(native, dict) else {}
+    rest = {name: value for name, value in data.items() if name != "native"}
+    return rest | {"native": kept} if "reply" in kept else rest
 
 
 def _marked(message: Mapping[str, Any], changed: object) -> dict[str, Any]:
