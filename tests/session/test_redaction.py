@@ -205,3 +205,143 @@ def test_f37_a_redacted_call_of_a_writer_without_dispatches_is_unknown_after_a_c
         (lost,) = session.recovered.lost_calls()
     assert lost.rule == 9
     assert lost.data["metadata"]["risk"] == "tool_outcome_unknown"
+
+
+def everywhere(data: dict[str, Any]) -> Any:
+    """A redactor that masks all texts, those that are kept verbatim for a provider included."""
+    return json.loads(json.dumps(data).replace("4242", "[card]"))
+
+
+def of_neutral_parts(data: dict[str, Any]) -> Any:
+    """A redactor that knows nothing of what is kept verbatim."""
+    masked = [
+        {**part, "content": part["content"].replace("4242", "[card]")} if "content" in part else part
+        for part in data.get("parts", [])
+    ]
+    return {**data, "parts": masked} if masked else data
+
+
+def _chat(message: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+
+
+def _said(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "tool_use"}
+
+
+_ANTHROPIC = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
+_FUNCTION = {"function": {"name": "pay", "arguments": "{}"}}
+_SIGNED: dict[str, tuple[str, dict[str, Any]]] = {
+    "anthropic": (
+        "anthropic",
+        {
+            **_ANTHROPIC,
+            "content": [
+                {"type": "thinking", "thinking": "card 4242", "signature": "c2ln"},
+                {"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {}},
+            ],
+        },
+    ),
+    "bedrock": (
+        "bedrock",
+        _said(
+            [
+                {"reasoningContent": {"reasoningText": {"text": "card 4242", "signature": "c2ln"}}},
+                {"toolUse": {"toolUseId": "t1", "name": "pay", "input": {}}},
+            ]
+        ),
+    ),
+    "gemini": (
+        "gemini",
+        {
+            "modelVersion": "m",
+            "candidates": [
+                {
+                    "finishReason": "STOP",
+                    "content": {
+                        "role": "model",
+                        "parts": [
+                            {"text": "card 4242", "thought": True, "thoughtSignature": "c2ln"},
+                            {"text": "the card is 4242", "thoughtSignature": "c2ln"},
+                            {"functionCall": {"name": "pay", "args": {}}},
+                        ],
+                    },
+                }
+            ],
+        },
+    ),
+    "openai-responses": (
+        "openai-responses",
+        {
+            "id": "r",
+            "model": "m",
+            "status": "completed",
+            "output": [
+                {
+                    "type": "reasoning",
+                    "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": "card 4242"}],
+                    "encrypted_content": "c2ln",
+                },
+                {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "pay", "arguments": "{}"},
+            ],
+        },
+    ),
+    "mistral": (
+        "mistral",
+        _chat(
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "card 4242"}], "signature": "c2ln"}
+                ],
+                "tool_calls": [{"id": "abcdefghi", **_FUNCTION}],
+            }
+        ),
+    ),
+    "a gateway": (
+        "openai-chat",
+        _chat(
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning": "card 4242",
+                "reasoning_details": [{"type": "reasoning.text", "text": "card 4242", "signature": "c2ln"}],
+                "tool_calls": [{"id": "c1", "type": "function", **_FUNCTION}],
+            }
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("redact", [everywhere, of_neutral_parts])
+@pytest.mark.parametrize("provider", _SIGNED)
+def test_f37_what_a_redaction_changed_does_not_go_back_under_its_old_signature(
+    sessions: Sessions, provider: str, redact: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    target, came = _SIGNED[provider]
+    sent = {}
+    for name, function in (("plain", None), ("masked", redact)):
+        with sessions.session(name, redact=function) as session, session.turn(user="go") as turn, turn.step() as step:
+            step.run(step.assistant(came, target=target), {"pay": lambda: "paid"})
+            sent[name] = session.render(target)
+    assert "c2ln" in json.dumps(sent["plain"].messages)
+    masked = json.dumps(sent["masked"].messages)
+    assert "c2ln" not in masked
+    assert "4242" not in masked
+    assert not [item for item in sent["masked"].messages if item.get("id") == "fc_1"]  # refused without its reasoning
+    assert "reasoning_left_out" in {finding.code for finding in sent["masked"].findings}
+    assert not turnwal.check(target, sent["masked"].messages)
+    (message,) = [event for event in stored(sessions, "masked") if event.type == "assistant_message"]
+    assert all(part.get("content", "[card]").count("[card]") for part in message.data["parts"])
+
+
+def test_f37_what_a_redaction_left_alone_goes_back_with_its_signature(sessions: Sessions) -> None:
+    for provider, (target, came) in _SIGNED.items():
+        with (
+            sessions.session(provider, redact=cards) as session,
+            session.turn(user="4242") as turn,
+            turn.step() as step,
+        ):
+            step.run(step.assistant(json.loads(json.dumps(came).replace("4242", "1")), target=target), {"pay": print})
+            assert "c2ln" in json.dumps(session.render(target).messages)

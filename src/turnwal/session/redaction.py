@@ -5,11 +5,11 @@ Promises:
 - Arguments that are not recorded as the model wrote them are marked, so that no later process takes them for the
   model's.
 - A reply is recorded with the calls that the model asked for, or refused.
-- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says again
-  what was taken out.
+- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says
+  again what was taken out; and where anything of it was changed and it is signed or encrypted: no provider takes it so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
@@ -24,6 +24,12 @@ _CONTENT: Final = frozenset(
 
 _OURS: Final = frozenset({"replace", "keyed", "hints_from"})
 """What is ours besides the known fields."""
+
+_SEALS: Final = frozenset({"signature", "thoughtSignature", "thought_signature", "redactedContent"}) | {
+    "redacted_thinking",
+    "reasoning_details",
+}
+"""Fields that hold a signature, or what only its model reads, and a block that is nothing else."""
 
 
 class Redaction:
@@ -59,21 +65,56 @@ def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> d
 
 
 def _without_copies(data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
-    """What was changed, without what is kept verbatim of what it was before."""
+    """What was changed, without what is kept verbatim of what it was before, or of what is sealed as it was."""
     before, after = data.get("parts"), changed.get("parts")
-    if not isinstance(before, list) or not isinstance(after, list) or before == after:
-        return changed
-    kept = [part["native"] for part in before if isinstance(part, dict) and "native" in part]
-    parts = [
+    if isinstance(before, list) and isinstance(after, list) and before != after:
+        changed = changed | {"parts": _parts_without_copies(before, after)}
+    came, held = _sent(data), _sent(changed)
+    if (before != after and held == came) or (held != came and _is_sealed(came)):
+        changed = dict(changed)
+        changed.pop("native", None)
+    return changed
+
+
+def _sent(data: Mapping[str, Any]) -> object:
+    """What an event keeps verbatim to be sent again."""
+    native = data.get("native")
+    return {name: value for name, value in native.items() if name != "reply"} if isinstance(native, dict) else native
+
+
+def _parts_without_copies(before: list[Any], after: list[Any]) -> list[Any]:
+    plain = [part for part in before if isinstance(part, dict) and "native" in part]
+    return [
         {name: value for name, value in part.items() if name != "native"}
-        if isinstance(part, dict) and part.get("native") in kept and part not in before
+        if isinstance(part, dict) and "native" in part and part not in before and not _may_stay(part, plain)
         else part
         for part in after
     ]
-    whole = changed | {"parts": parts}
-    if "native" in whole and whole["native"] == data.get("native"):
-        del whole["native"]
-    return whole
+
+
+def _may_stay(part: dict[str, Any], plain: list[dict[str, Any]]) -> bool:
+    """Whether what a changed part keeps verbatim may stay: it is not sealed, and does not say what was taken out."""
+    if part.get("type") == "reasoning" or _is_sealed(part["native"]):
+        return False
+    return all(each["native"] != part["native"] for each in plain)
+
+
+def _is_sealed(value: object) -> bool:
+    """Whether something in it is signed or encrypted: a provider takes that back as it came, or not at all."""
+    return any(name in _SEALS or name.startswith("encrypted") for name in _names(value))
+
+
+def _names(value: object) -> Iterator[str]:
+    """The names of all fields in JSON data; a block of encrypted data is named by its type too."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name)
+            if name == "type" and isinstance(item, str):
+                yield item
+            yield from _names(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _names(item)
 
 
 def _marked(message: Mapping[str, Any], changed: object) -> dict[str, Any]:
