@@ -345,3 +345,55 @@ def test_f37_what_a_redaction_left_alone_goes_back_with_its_signature(sessions: 
         ):
             step.run(step.assistant(json.loads(json.dumps(came).replace("4242", "1")), target=target), {"pay": print})
             assert "c2ln" in json.dumps(session.render(target).messages)
+
+
+_SERVED = {
+    "anthropic": {
+        **_ANTHROPIC,
+        "stop_sequence": "4242",
+        "content": [
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "card 4242"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            {"type": "text", "text": "found"},
+        ],
+    },
+    "bedrock": _said(
+        [
+            {"toolUse": {"toolUseId": "t1", "name": "nova", "type": "server_tool_use", "input": {"q": "card 4242"}}},
+            {"toolResult": {"toolUseId": "t1", "type": "nova_result", "content": []}},
+            {"text": "found"},
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("target", _SERVED)
+def test_f37_a_server_call_whose_arguments_are_masked_goes_back_with_what_it_found(
+    sessions: Sessions, target: str
+) -> None:
+    def arguments(data: dict[str, Any]) -> dict[str, Any]:
+        return {**data, "parts": [cards(part) for part in data["parts"]]} if "parts" in data else data
+
+    with sessions.session("s", redact=arguments) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(_SERVED[target], target=target)
+        sent = session.render(target)
+    assert len(sent.messages[1]["content"]) == 3
+    assert "card [masked]" in json.dumps(sent.messages[1]["content"][0])
+    assert not sent.findings
+    assert not turnwal.check(target, sent.messages)
+
+
+def test_f37_what_a_reply_says_beside_its_parts_stays_where_those_are_masked(sessions: Sessions) -> None:
+    history = {"role": "assistant", "content": "card 4242", "extra": "4242"}
+
+    def texts(data: dict[str, Any]) -> dict[str, Any]:
+        return {**data, "parts": cards(data["parts"])} if "parts" in data else data
+
+    data = {
+        "parts": [{"type": "text", "content": "card 4242"}],
+        "provider": "openai-chat",
+        "native": {"provider": "openai-chat", "message": history, "reply": {"store": False}},
+    }
+    with sessions.session("s", redact=texts) as session, session.turn(user="go") as turn, turn.step():
+        recorded = turn.append("assistant_message", data).data
+    assert recorded["native"] == {"provider": "openai-chat", "reply": {"store": False}}

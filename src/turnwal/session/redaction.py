@@ -5,7 +5,7 @@ Promises:
 - Arguments that are not recorded as the model wrote them are marked, so that no later process takes them for the
   model's.
 - A reply is recorded with the calls that the model asked for, or refused.
-- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says
+- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not, if it says
   again what was taken out; and where anything of it was changed and it is signed or encrypted: no provider takes it so.
 """
 
@@ -30,6 +30,9 @@ _SEALS: Final = frozenset({"signature", "thoughtSignature", "thought_signature",
     "reasoning_details",
 }
 """Fields that hold a signature, or what only its model reads, and a block that is nothing else."""
+
+_ARGUMENTS: Final = frozenset({"input", "args", "arguments"})
+"""How providers call the arguments of a call."""
 
 
 class Redaction:
@@ -72,7 +75,9 @@ def _without_copies(data: Mapping[str, Any], changed: dict[str, Any]) -> dict[st
     came, held = _sent(data), _sent(changed)
     if (before != after and held == came) or (held != came and _is_sealed(came)):
         changed = dict(changed)
-        changed.pop("native", None)
+        native = changed.pop("native", None)
+        if isinstance(native, dict) and "reply" in native:  # it is never sent
+            changed["native"] = {name: native[name] for name in ("provider", "reply") if name in native}
     return changed
 
 
@@ -96,7 +101,15 @@ def _may_stay(part: dict[str, Any], plain: list[dict[str, Any]]) -> bool:
     """Whether what a changed part keeps verbatim may stay: it is not sealed, and does not say what was taken out."""
     if part.get("type") == "reasoning" or _is_sealed(part["native"]):
         return False
-    return all(each["native"] != part["native"] for each in plain)
+    copies = [each for each in plain if each["native"] == part["native"]]
+    return not copies or any(_is_apart(each, part) for each in copies)
+
+
+def _is_apart(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether nothing but the arguments of a call was changed, and what is kept verbatim of it is without them."""
+    fields = before.keys() | after.keys()
+    changed = {name for name in fields if name not in before or name not in after or before[name] != after[name]}
+    return changed <= {"arguments", "redacted"} and _ARGUMENTS.isdisjoint(_names(after["native"]))
 
 
 def _is_sealed(value: object) -> bool:
