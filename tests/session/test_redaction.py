@@ -207,118 +207,193 @@ def test_f37_a_redacted_call_of_a_writer_without_dispatches_is_unknown_after_a_c
     assert lost.data["metadata"]["risk"] == "tool_outcome_unknown"
 
 
-def _reply(target: str) -> dict[str, Any]:
-    """A reply that thinks of a card, under a signature, and then pays."""
-    thought = "The card is 4242; pay with it."
-    match target:
-        case "anthropic":
-            content = [
-                {"type": "thinking", "thinking": thought, "signature": "c2ln"},
-                {"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {"n": 1}},
+def everywhere(data: dict[str, Any]) -> Any:
+    """A redactor that masks all texts, those that are kept verbatim for a provider included."""
+    return json.loads(json.dumps(data).replace("4242", "[card]"))
+
+
+def of_neutral_parts(data: dict[str, Any]) -> Any:
+    """A redactor that knows nothing of what is kept verbatim."""
+    masked = [
+        {**part, "content": part["content"].replace("4242", "[card]")} if "content" in part else part
+        for part in data.get("parts", [])
+    ]
+    return {**data, "parts": masked} if masked else data
+
+
+def _chat(message: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+
+
+def _said(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "tool_use"}
+
+
+_ANTHROPIC = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
+_FUNCTION = {"function": {"name": "pay", "arguments": "{}"}}
+_SIGNED: dict[str, tuple[str, dict[str, Any]]] = {
+    "anthropic": (
+        "anthropic",
+        {
+            **_ANTHROPIC,
+            "content": [
+                {"type": "thinking", "thinking": "card 4242", "signature": "c2ln"},
+                {"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {}},
+            ],
+        },
+    ),
+    "bedrock": (
+        "bedrock",
+        _said(
+            [
+                {"reasoningContent": {"reasoningText": {"text": "card 4242", "signature": "c2ln"}}},
+                {"toolUse": {"toolUseId": "t1", "name": "pay", "input": {}}},
             ]
-            return {
-                "id": "m",
-                "type": "message",
-                "role": "assistant",
-                "model": "m",
-                "content": content,
-                "stop_reason": "tool_use",
-            }
-        case "bedrock":
-            blocks = [
-                {"reasoningContent": {"reasoningText": {"text": thought, "signature": "c2ln"}}},
-                {"toolUse": {"toolUseId": "t1", "name": "pay", "input": {"n": 1}}},
-            ]
-            return {"output": {"message": {"role": "assistant", "content": blocks}}, "stopReason": "tool_use"}
-        case "gemini":
-            parts = [
-                {"text": thought, "thought": True, "thoughtSignature": "c2ln"},
-                {"functionCall": {"name": "pay", "args": {"n": 1}}, "thoughtSignature": "c2ln"},
-            ]
-            return {
-                "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
-                "modelVersion": "m",
-            }
-        case _:
-            items = [
+        ),
+    ),
+    "gemini": (
+        "gemini",
+        {
+            "modelVersion": "m",
+            "candidates": [
+                {
+                    "finishReason": "STOP",
+                    "content": {
+                        "role": "model",
+                        "parts": [
+                            {"text": "card 4242", "thought": True, "thoughtSignature": "c2ln"},
+                            {"text": "the card is 4242", "thoughtSignature": "c2ln"},
+                            {"functionCall": {"name": "pay", "args": {}}},
+                        ],
+                    },
+                }
+            ],
+        },
+    ),
+    "openai-responses": (
+        "openai-responses",
+        {
+            "id": "r",
+            "model": "m",
+            "status": "completed",
+            "output": [
                 {
                     "type": "reasoning",
                     "id": "rs_1",
-                    "summary": [{"type": "summary_text", "text": thought}],
+                    "summary": [{"type": "summary_text", "text": "card 4242"}],
                     "encrypted_content": "c2ln",
                 },
-                {
-                    "type": "function_call",
-                    "id": "fc_1",
-                    "call_id": "c1",
-                    "name": "pay",
-                    "arguments": '{"n":1}',
-                    "status": "completed",
-                },
-            ]
-            return {
-                "id": "r",
-                "object": "response",
-                "model": "m",
-                "status": "completed",
-                "output": items,
-                "store": False,
+                {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "pay", "arguments": "{}"},
+            ],
+        },
+    ),
+    "mistral": (
+        "mistral",
+        _chat(
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "card 4242"}], "signature": "c2ln"}
+                ],
+                "tool_calls": [{"id": "abcdefghi", **_FUNCTION}],
             }
+        ),
+    ),
+    "a gateway": (
+        "openai-chat",
+        _chat(
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning": "card 4242",
+                "reasoning_details": [{"type": "reasoning.text", "text": "card 4242", "signature": "c2ln"}],
+                "tool_calls": [{"id": "c1", "type": "function", **_FUNCTION}],
+            }
+        ),
+    ),
+}
 
 
-@pytest.mark.parametrize("target", ["anthropic", "bedrock", "gemini", "openai-responses"])
-@pytest.mark.parametrize("redacts", [False, True])
-def test_f37_a_signature_is_not_sent_over_what_redaction_changed(
-    target: str, *, redacts: bool, sessions: Sessions
+@pytest.mark.parametrize("redact", [everywhere, of_neutral_parts])
+@pytest.mark.parametrize("provider", _SIGNED)
+def test_f37_what_a_redaction_changed_does_not_go_back_under_its_old_signature(
+    sessions: Sessions, provider: str, redact: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
-    with sessions.session("s", redact=cards if redacts else None) as session:
-        with session.turn(user="pay") as turn, turn.step() as step:
-            step.request(target, model="m")
-            step.run(step.assistant(_reply(target), target=target), {"pay": lambda n: f"paid {n}"})
-        made = session.render(target, model="m")
-    sent = json.dumps(made.messages)
-    assert ("4242" in sent) is not redacts
-    assert ("pay with it" in sent) is not redacts
-    assert ("reasoning_left_out" in [finding.code for finding in made.findings]) is redacts
-    assert not turnwal.check(target, made.messages)
+    target, came = _SIGNED[provider]
+    sent = {}
+    for name, function in (("plain", None), ("masked", redact)):
+        with sessions.session(name, redact=function) as session, session.turn(user="go") as turn, turn.step() as step:
+            step.run(step.assistant(came, target=target), {"pay": lambda: "paid"})
+            sent[name] = session.render(target)
+    assert "c2ln" in json.dumps(sent["plain"].messages)
+    masked = json.dumps(sent["masked"].messages)
+    assert "c2ln" not in masked
+    assert "4242" not in masked
+    assert not [item for item in sent["masked"].messages if item.get("id") == "fc_1"]  # refused without its reasoning
+    assert "reasoning_left_out" in {finding.code for finding in sent["masked"].findings}
+    assert not turnwal.check(target, sent["masked"].messages)
+    (message,) = [event for event in stored(sessions, "masked") if event.type == "assistant_message"]
+    assert all(part.get("content", "[card]").count("[card]") for part in message.data["parts"])
 
 
-def test_f37_a_message_kept_whole_goes_where_redaction_changed_what_is_signed_in_it(sessions: Sessions) -> None:
-    message = {
-        "role": "assistant",
-        "content": [{"type": "thinking", "thinking": "4242", "signature": "c2ln"}],
-        "extra": 1,
-    }
+def test_f37_what_a_redaction_left_alone_goes_back_with_its_signature(sessions: Sessions) -> None:
+    for provider, (target, came) in _SIGNED.items():
+        with (
+            sessions.session(provider, redact=cards) as session,
+            session.turn(user="4242") as turn,
+            turn.step() as step,
+        ):
+            step.run(step.assistant(json.loads(json.dumps(came).replace("4242", "1")), target=target), {"pay": print})
+            assert "c2ln" in json.dumps(session.render(target).messages)
+
+
+_SERVED = {
+    "anthropic": {
+        **_ANTHROPIC,
+        "stop_sequence": "4242",
+        "content": [
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "card 4242"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            {"type": "text", "text": "found"},
+        ],
+    },
+    "bedrock": _said(
+        [
+            {"toolUse": {"toolUseId": "t1", "name": "nova", "type": "server_tool_use", "input": {"q": "card 4242"}}},
+            {"toolResult": {"toolUseId": "t1", "type": "nova_result", "content": []}},
+            {"text": "found"},
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("target", _SERVED)
+def test_f37_a_server_call_whose_arguments_are_masked_goes_back_with_what_it_found(
+    sessions: Sessions, target: str
+) -> None:
+    def arguments(data: dict[str, Any]) -> dict[str, Any]:
+        return {**data, "parts": [cards(part) for part in data["parts"]]} if "parts" in data else data
+
+    with sessions.session("s", redact=arguments) as session, session.turn(user="go") as turn, turn.step() as step:
+        step.assistant(_SERVED[target], target=target)
+        sent = session.render(target)
+    assert len(sent.messages[1]["content"]) == 3
+    assert "card [masked]" in json.dumps(sent.messages[1]["content"][0])
+    assert not sent.findings
+    assert not turnwal.check(target, sent.messages)
+
+
+def test_f37_what_a_reply_says_beside_its_parts_stays_where_those_are_masked(sessions: Sessions) -> None:
+    history = {"role": "assistant", "content": "card 4242", "extra": "4242"}
+
+    def texts(data: dict[str, Any]) -> dict[str, Any]:
+        return {**data, "parts": cards(data["parts"])} if "parts" in data else data
+
     data = {
-        "parts": [{"type": "text", "content": "hi"}],
-        "native": {"provider": "anthropic", "message": message, "reply": {"a": "4242"}},
+        "parts": [{"type": "text", "content": "card 4242"}],
+        "provider": "openai-chat",
+        "native": {"provider": "openai-chat", "message": history, "reply": {"store": False}},
     }
-    with sessions.session("s", redact=cards) as session, session.turn(user="go") as turn, turn.step() as step:
-        step.assistant({**data, "stop": "end"})
-    (said,) = (event for event in stored(sessions, "s") if event.type == "assistant_message")
-    assert said.data["native"] == {"provider": "anthropic", "reply": {"a": "[masked]"}}
-
-
-def test_f37_what_a_server_tool_found_stays_when_what_it_was_asked_is_redacted(sessions: Sessions) -> None:
-    content: list[dict[str, Any]] = [
-        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "card 4242"}},
-        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
-        {"type": "text", "text": "found"},
-    ]
-    said = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": content,
-        "stop_reason": "end_turn",
-        "container": {"id": "c"},
-    }
-    with sessions.session("s", redact=cards) as session:
-        with session.turn(user="look") as turn, turn.step() as step:
-            step.assistant(said)
-        made = session.render("anthropic")
-    assert [block["type"] for block in made.messages[1]["content"]] == [block["type"] for block in content]
-    assert made.messages[1]["content"][0]["input"] == {"query": "card [masked]"}
-    (kept,) = (event for event in stored(sessions, "s") if event.type == "assistant_message")
-    assert kept.data["native"]["reply"]["container"] == {"id": "c"}
+    with sessions.session("s", redact=texts) as session, session.turn(user="go") as turn, turn.step():
+        recorded = turn.append("assistant_message", data).data
+    assert recorded["native"] == {"provider": "openai-chat", "reply": {"store": False}}

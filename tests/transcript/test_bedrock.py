@@ -708,3 +708,15 @@ def test_bytes_as_the_packages_of_aws_take_them_are_measured_and_not_refused() -
             assert told(kind, format, made(size + 1)) == [("too_large", "source.bytes")]
             assert told(kind, format, made()) == [("bad_shape", "source")]
         assert told(kind, format, 7) == [("bad_shape", "source")]
+
+
+@pytest.mark.parametrize("said", [[1], "none", 1])
+def test_the_last_event_of_a_stream_in_another_form_does_not_cost_the_message(said: object) -> None:
+    said_first = [
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "hi"}}},
+        {"messageStop": {"stopReason": "end_turn"}},
+    ]
+    data = parse("bedrock", [*said_first, {"metadata": said}])
+    assert data["parts"] == [{"type": "text", "content": "hi"}]
+    assert data["native"] == {"provider": "bedrock", "reply": {"metadata": said}}

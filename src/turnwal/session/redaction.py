@@ -5,13 +5,11 @@ Promises:
 - Arguments that are not recorded as the model wrote them are marked, so that no later process takes them for the
   model's.
 - A reply is recorded with the calls that the model asked for, or refused.
-- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not: it says again
-  what was taken out. It goes too where it is sealed and anything of the part was changed: a signature holds for what
-  was signed alone, and a provider refuses it over anything else ("cannot be modified … must remain as they were",
-  Anthropic's Messages).
+- What a part keeps verbatim for its provider (`native`) goes where the part was changed and that was not, if it says
+  again what was taken out; and where anything of it was changed and it is signed or encrypted: no provider takes it so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
@@ -27,11 +25,14 @@ _CONTENT: Final = frozenset(
 _OURS: Final = frozenset({"replace", "keyed", "hints_from"})
 """What is ours besides the known fields."""
 
-_SEALS: Final = frozenset({"encrypted_content", "encrypted_index", "redactedContent", "signature", "thoughtSignature"})
-"""The fields of providers' blocks that vouch for the rest of the block."""
+_SEALS: Final = frozenset({"signature", "thoughtSignature", "thought_signature", "redactedContent"}) | {
+    "redacted_thinking",
+    "reasoning_details",
+}
+"""Fields that hold a signature, or what only its model reads, and a block that is nothing else."""
 
-_ASKED: Final = frozenset({"args", "arguments", "input"})
-"""Where providers' blocks hold the arguments of a call."""
+_ARGUMENTS: Final = frozenset({"input", "args", "arguments"})
+"""How providers call the arguments of a call."""
 
 
 class Redaction:
@@ -67,66 +68,66 @@ def _with_ours(type: str, data: Mapping[str, Any], changed: dict[str, Any]) -> d
 
 
 def _without_copies(data: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
-    """What was changed, without what is kept verbatim of what it was before, and without what was sealed over it."""
+    """What was changed, without what is kept verbatim of what it was before, or of what is sealed as it was."""
     before, after = data.get("parts"), changed.get("parts")
     if isinstance(before, list) and isinstance(after, list) and before != after:
-        same = len(before) == len(after)
-        parts = [_without_copy(part, before, before[index] if same else None) for index, part in enumerate(after)]
-        changed = changed | {"parts": parts}
-        if _verbatim(changed) == _verbatim(data):
-            return _without_verbatim(changed)
-    if _verbatim(changed) != _verbatim(data) and _is_sealed(_verbatim(data)):
-        return _without_verbatim(changed)
+        changed = changed | {"parts": _parts_without_copies(before, after)}
+    came, held = _sent(data), _sent(changed)
+    if (before != after and held == came) or (held != came and _is_sealed(came)):
+        changed = dict(changed)
+        native = changed.pop("native", None)
+        if isinstance(native, dict) and "reply" in native:  # it is never sent
+            changed["native"] = {name: native[name] for name in ("provider", "reply") if name in native}
     return changed
 
 
-def _without_copy(part: Any, before: list[Any], was: Any) -> Any:
-    """A part as it is recorded, given all parts of before and, where it is known, the one that it was."""
-    if not isinstance(part, dict) or "native" not in part or part in before:
-        return part
-    if part.get("type") != "reasoning" and not _is_sealed(was or part):
-        if not any(isinstance(one, dict) and one.get("native") == part["native"] for one in before):
-            return part
-        if (
-            isinstance(was, dict)
-            and _says_no_arguments(was.get("native"))
-            and _but_arguments(part) == _but_arguments(was)
-        ):
-            return part
-    return {name: value for name, value in part.items() if name != "native"}
-
-
-def _is_sealed(value: Any) -> bool:
-    """Whether something in it vouches for the rest."""
-    if isinstance(value, Mapping):
-        return not _SEALS.isdisjoint(value) or any(map(_is_sealed, value.values()))
-    return isinstance(value, list) and any(map(_is_sealed, value))
-
-
-def _says_no_arguments(native: Any) -> bool:
-    """Whether the verbatim block of a call leaves its arguments to the part."""
-    block = native.get("block") if isinstance(native, dict) else None
-    return isinstance(block, dict) and _ASKED.isdisjoint(block)
-
-
-def _but_arguments(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in part.items() if name not in ("arguments", "redacted")}
-
-
-def _verbatim(data: Mapping[str, Any]) -> Any:
-    """What an event keeps verbatim of its message, or of its result; None for none."""
+def _sent(data: Mapping[str, Any]) -> object:
+    """What an event keeps verbatim to be sent again."""
     native = data.get("native")
-    if not isinstance(native, dict):
-        return native
-    return {name: value for name, value in native.items() if name not in ("provider", "reply")} or None
+    return {name: value for name, value in native.items() if name != "reply"} if isinstance(native, dict) else native
 
 
-def _without_verbatim(data: dict[str, Any]) -> dict[str, Any]:
-    """The same without it; what a reply said beside its message stays."""
-    native = data.get("native")
-    kept = {name: native[name] for name in ("provider", "reply") if name in native} if isinstance(native, dict) else {}
-    rest = {name: value for name, value in data.items() if name != "native"}
-    return rest | {"native": kept} if "reply" in kept else rest
+def _parts_without_copies(before: list[Any], after: list[Any]) -> list[Any]:
+    plain = [part for part in before if isinstance(part, dict) and "native" in part]
+    return [
+        {name: value for name, value in part.items() if name != "native"}
+        if isinstance(part, dict) and "native" in part and part not in before and not _may_stay(part, plain)
+        else part
+        for part in after
+    ]
+
+
+def _may_stay(part: dict[str, Any], plain: list[dict[str, Any]]) -> bool:
+    """Whether what a changed part keeps verbatim may stay: it is not sealed, and does not say what was taken out."""
+    if part.get("type") == "reasoning" or _is_sealed(part["native"]):
+        return False
+    copies = [each for each in plain if each["native"] == part["native"]]
+    return not copies or any(_is_apart(each, part) for each in copies)
+
+
+def _is_apart(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether nothing but the arguments of a call was changed, and what is kept verbatim of it is without them."""
+    fields = before.keys() | after.keys()
+    changed = {name for name in fields if name not in before or name not in after or before[name] != after[name]}
+    return changed <= {"arguments", "redacted"} and _ARGUMENTS.isdisjoint(_names(after["native"]))
+
+
+def _is_sealed(value: object) -> bool:
+    """Whether something in it is signed or encrypted: a provider takes that back as it came, or not at all."""
+    return any(name in _SEALS or name.startswith("encrypted") for name in _names(value))
+
+
+def _names(value: object) -> Iterator[str]:
+    """The names of all fields in JSON data; a block of encrypted data is named by its type too."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name)
+            if name == "type" and isinstance(item, str):
+                yield item
+            yield from _names(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _names(item)
 
 
 def _marked(message: Mapping[str, Any], changed: object) -> dict[str, Any]:

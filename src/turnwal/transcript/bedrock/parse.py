@@ -70,7 +70,7 @@ def assembled(chunks: Iterable[Block]) -> dict[str, Any]:
             elif kind == "messageStop":
                 reply |= {"complete": True, **without_nulls(event)}
             elif kind == "metadata":
-                reply |= without_nulls(event)
+                reply |= without_nulls(event) if isinstance(event, dict) else {kind: event}
     content = [block for _, block in sorted(blocks.items())]
     return {**reply, "output": {"message": {"role": "assistant", "content": content}}}
 

@@ -74,7 +74,7 @@ class Reply:
             yield from self._in_words(parts)
             return
         for run in _runs(parts):
-            sealed = any(block is not None and kind_of(block) in _SEALED for _, _, block in run)
+            sealed = any(_is_lost(part, block) or kind_of(block or {}) in _SEALED for _, part, block in run)
             whole = None
             if self.message.complete and (not sealed or self.target.wrote(self.message)):
                 notes = Notes()
@@ -86,7 +86,7 @@ class Reply:
     def _whole(self, run: Run, notes: Notes) -> list[Wire] | None:
         """The items of a run as they came, or None where one of them cannot go back so."""
         served = _served(run)
-        if any(_is_lone(block, served) for block in served):
+        if any(_is_lone(block, served) for block in served) or any(_is_lost(part, block) for _, part, block in run):
             return None
         made = _Items()
         for index, part, block in run:
@@ -223,6 +223,11 @@ def _runs(parts: Run) -> Iterator[Run]:
         run.append(entry)
     if run:
         yield run
+
+
+def _is_lost(part: Part, block: Item | None) -> bool:
+    """Whether a part is reasoning whose item is not there: no item that it led to is taken without it."""
+    return part.get("type") == "reasoning" and block is None
 
 
 def _served(run: Run) -> list[Item]:
