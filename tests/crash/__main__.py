@@ -31,7 +31,7 @@ INTERRUPTED: Final = 5 / 6
 FLOORS: Final[Mapping[str, float]] = {
     "acknowledged events": 5,
     "effects": 1,
-    "answered": 1,
+    "answered": 0.5,
     "unknown after a kill": 0.1,
     "not started, declared": 0.1,
     "not started, inferred": 0.02,

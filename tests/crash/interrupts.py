@@ -198,7 +198,8 @@ class Interruptible(Life):
         return "usable"
 
     def open_again(self, sessions: Sessions) -> None:
-        with sessions.session(self.id) as session:
+        # an opening that was cancelled is undone behind its caller's back
+        with sessions.session(self.id, wait=5.0) as session:
             self.ack(session)
         self.reopened = True
 

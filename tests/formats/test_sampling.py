@@ -58,6 +58,7 @@ def test_texts(tmp_path: Path, content: bytes, kind: str, records: tuple[Any, ..
         b"\n",
         b"plain text\nof several lines\n",
         b"{not json at all",
+        b'{"\x01": 1, "a',
         b"[",
         b"17",
         b'"text"',

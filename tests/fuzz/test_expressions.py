@@ -32,6 +32,7 @@ _LEAST_S: Final = 1e-4
 """What a clock cannot tell from nothing counts as this; the square of the smallest text would be seconds."""
 
 PUMPS: Final[dict[str, tuple[str, ...]]] = {
+    "turnwal.core.kept._SLOT": ("turnwal head ", "1", "1:", "0" * 64),
     "turnwal.core.keys._KEY": ("1", "0", "1.", "0."),
     "turnwal.core.line._LONG_INTEGER": ("1", "1 ", "1" * 3_999 + " ", "1" * 4_000 + "-"),
     "turnwal.core.line._SURROGATE": ("a", "\ud83d", "\ud83da"),
@@ -54,10 +55,14 @@ PUMPS: Final[dict[str, tuple[str, ...]]] = {
     "turnwal.store.names:sub": ("%", "%2", "%20", "a"),
     "turnwal.store.postgres_link:sub": ("%", "%s", "s"),
     "turnwal.store.urls._ESCAPE": ("%", "%2", "%20", "a"),
+    "turnwal.store.urls._HEADS": ("?heads", "&heads=", "&", "heads=a"),
     "turnwal.store.urls._PASSWORD": ("?password=", "&sslpassword", "&", "password="),
     "turnwal.store.urls._SCHEME": ("a", "a:", ":", "+", "\n"),
     "turnwal.store.urls._USER": ("/", "//", "//a:", "//a", ":", "a:"),
     "turnwal.testing.faults._TEXT": ('"', '\\"', "a", '"a'),
+    "turnwal.testing.power.tracing._LINE": ("1", "1 ", "<... ", "a(", " "),
+    "turnwal.testing.power.tracing._RESULT": (")", ") = ", "=", "1", ") = 0x"),
+    "turnwal.testing.power.tracing._SPLIT": ("(", ", ", "]", "a"),
     "turnwal.transcript.anthropic.check._BASE64": ("a", "=", "a="),
     "turnwal.transcript.anthropic.check._ID": ("a", "-", "a "),
     "turnwal.transcript.anthropic.check._NAME": ("a", "-", "a "),

@@ -87,4 +87,5 @@ def test_processes_that_append_without_a_pause_all_get_their_turn(tmp_path: Path
 
     assert [process.exitcode for process in processes] == [0] * PROCESSES
     each = counts[:]
-    assert min(each) * 6 > max(each), each
+    # without the even pauses one got a hundredth of what another got
+    assert min(each) * 30 > max(each), each

@@ -26,6 +26,7 @@ def holds(log: Log, target: str) -> None:
     assert rendered(again, target) == made
 
 
+@pytest.mark.timeout(240)
 @targets
 @law(60)
 @given(rows=session_rows() | foreign_rows(), data=st.data())

@@ -126,7 +126,10 @@ def _beginning(path: Path, head: bytes) -> tuple[Any, ...]:
     found: dict[str, Any] = {}
     at = 1
     while (begin := _FIELD.match(text, at)) is not None:
-        name = str(value_of(begin[1].encode("utf-8", "replace")))
+        try:
+            name = str(value_of(begin[1].encode("utf-8", "replace")))
+        except msgspec.MsgspecError:
+            break
         try:
             found[name], at = _python.raw_decode(text, begin.end())
         except (ValueError, RecursionError):
