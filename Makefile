@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := check
-.PHONY: demo test check format bench bench-peers crash corrupt races power soak fuzz mutation frameworks build clean
+.PHONY: demo test check format bench bench-peers crash corrupt faults races power soak fuzz mutation frameworks build clean
 
 demo: $(READY)
 	$(BIN)/turnwal demo
@@ -37,6 +37,9 @@ bench-peers: $(READY) $(PEERS:%=.peers/%/.ready)
 
 crash: $(READY)
 	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS))
+
+faults: $(READY)
+	$(BIN)/python -m tests.faults
 
 corrupt: $(READY)
 	$(BIN)/python -m tests.corrupt
