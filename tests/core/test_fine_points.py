@@ -546,7 +546,7 @@ def test_a_range_is_two_seqs_in_a_list() -> None:
 def test_a_replace_of_what_is_still_to_come_takes_its_place_all_the_same() -> None:
     surface = Surface()
     for seq, more in enumerate(({}, {"replace": [10, 12]}, {}, {})):
-        data = {"parts": []} | more
+        data: dict[str, Any] = {"parts": [], **more}
         surface.add(Event(seq=seq, prev="0" * 64, time=0, type="user_message", data=data))
 
     assert [event.seq for event in surface] == [0, 2, 3, 1]
@@ -556,7 +556,7 @@ def test_a_replace_of_what_is_still_to_come_takes_its_place_all_the_same() -> No
 def test_a_seq_that_a_replace_has_taken_is_behind_it() -> None:
     surface = Surface()
     for seq, more in enumerate(({"replace": [1, 1]}, {})):
-        data = {"parts": []} | more
+        data: dict[str, Any] = {"parts": [], **more}
         surface.add(Event(seq=seq, prev="0" * 64, time=0, type="user_message", data=data))
 
     assert [event.seq for event in surface] == [0, 1]
