@@ -78,10 +78,18 @@ def test_a_void_rests_on_its_question() -> None:
     assert void.because == (3,)
 
 
+def test_a_turn_ends_with_the_count_of_its_steps() -> None:
+    for count in range(4):
+        assert plan(log_of(SILENT, *[STEP, STEP_END] * count)).repairs[-1].data["steps"] == count
+
+
 @pytest.mark.parametrize(("depth", "kept"), [(197, True), (198, True), (199, False)])
 @pytest.mark.parametrize("lists", [True, False])
-def test_what_a_repair_repeats_is_left_out_where_it_would_be_too_deep(depth: int, kept: bool, lists: bool) -> None:
-    value: Any = {}
+@pytest.mark.parametrize("leaf", [{}, [], {"n": 1}, [1]])
+def test_what_a_repair_repeats_is_left_out_where_it_would_be_too_deep(
+    depth: int, kept: bool, lists: bool, leaf: Any
+) -> None:
+    value = leaf
     for _ in range(depth - 2):
         value = [value] if lists else {"n": value}
     log = log_of(DURABLE, STEP, ask("a"), dispatch("a", "2.0", child={"n": value}))
@@ -101,8 +109,15 @@ def test_damage_is_told_with_its_length_and_kind() -> None:
 
 def test_damage_that_does_not_say_where_stands_behind_the_event_before_it() -> None:
     assert risks(log_of(SILENT, ask("a"), damage(None, "nul"))) == {"1.0": "unknown"}
-    later = log_of(SILENT, damage(None, "nul"), STEP, ask("a"), STEP_END)
+    later = log_of(SILENT, STEP, damage(None, "nul"), ask("a"), STEP_END)
     assert risks(later) == {"3.0": "inferred"}
+
+
+def test_only_the_innermost_turn_says_whether_a_torn_dispatch_could_be_missing() -> None:
+    rows = (ask("a"), note("tool_suspended", "a", "2.0"), damage(3, "torn"))
+
+    assert scan_of(log_of(SILENT, DURABLE, *rows)).waiting() == [{"call": "2.0", "id": "a", "name": "tool"}]
+    assert scan_of(log_of(DURABLE, SILENT, *rows)).waiting()[0]["doubt"] is True
 
 
 @pytest.mark.parametrize("kind", ["torn", "nul"])
@@ -316,6 +331,45 @@ def test_parts_of_an_earlier_version_keep_their_keys_beside_those_that_were_answ
     assert set(risks(log)) == {"2.1", "6.0"}
 
 
+def test_a_new_part_of_a_later_version_is_no_call_of_another_message() -> None:
+    later = completed(_part("a", "tool", "{}"), _part("b", "tool", "{}"), of=3)
+    log = log_of(SILENT, STEP, ask("z", "y"), ask("a", complete=False), later)
+
+    assert set(risks(log)) == {"2.0", "2.1", "3.0", "4.1"}
+
+
+def test_what_a_later_version_no_longer_asks_for_is_not_owed() -> None:
+    assert set(risks(log_of(SILENT, ask("a", "b"), completed(_part("a", "tool", "{}"))))) == {"1.0"}
+
+
+def test_a_later_version_asks_for_what_was_dispatched_before_it() -> None:
+    rows = (SILENT, USER, dispatch("a", "1.0"))
+
+    assert "dispatch_without_request" in codes(log_of(*rows, TURN_END))
+    assert "dispatch_without_request" not in codes(log_of(*rows, completed(_part("a", "tool", "{}")), TURN_END))
+
+
+def test_a_later_version_may_name_a_call_whose_turn_has_ended() -> None:
+    granted = (note("approval_request", "a", "1.0"), note("approval_response", "a", "1.0", decision="granted"))
+    log = log_of(SILENT, ask("a"), *granted, TURN_END, SILENT, completed(_part("a", "tool", "{}")))
+
+    assert [call["call"] for call in scan_of(log).granted()] == ["1.0"]
+
+
+@pytest.mark.parametrize("odd", ["1", None, [1], 1.0])
+def test_a_foreign_message_that_completes_no_seq_asks_anew(odd: Any) -> None:
+    events = [*log_of(SILENT, ask("a"))]
+    data = {"parts": [_part("b", "tool", "{}")], "completes": odd}
+    events.append(Event(seq=2, prev="0" * 64, time=0, type="assistant_message", data=data))
+
+    assert {repair.data["call"] for repair in plan(events).lost_calls()} == {"1.0", "2.0"}
+
+
+def test_a_call_met_by_its_dispatch_may_wait() -> None:
+    log = log_of(SILENT, dispatch("a", "0.5"), note("tool_suspended", "a", "0.5"))
+    assert [call["call"] for call in scan_of(log).waiting()] == ["0.5"]
+
+
 # Text that was shown
 
 
@@ -360,7 +414,8 @@ def test_a_record_without_a_key_means_the_call_of_its_name(type: str) -> None:
         [note("approval_request", "a", "1.0"), note("approval_request", "a", "1.1")] if type[9:] == "response" else []
     )
     for name, key in (("pay", "1.0"), ("look", "1.1")):
-        assert scan_of(log_of(SILENT, asks, *asked, note(type, "a", name=name))).about == parse(key)
+        for before in ([], asked):
+            assert scan_of(log_of(SILENT, asks, *before, note(type, "a", name=name))).about == parse(key)
     assert scan_of(log_of(SILENT, asks, *asked, note(type, "b"))).about is None
 
 
@@ -486,3 +541,22 @@ def test_a_range_is_two_seqs_in_a_list() -> None:
     for odd in (None, [], [1], [2, 1], [1, 2, 3], (1, 2), "12", {"0": 1}, [1, None], [True, 2]):
         assert range_of({"replace": odd}) is None
     assert range_of({}) is None
+
+
+def test_a_replace_of_what_is_still_to_come_takes_its_place_all_the_same() -> None:
+    surface = Surface()
+    for seq, more in enumerate(({}, {"replace": [10, 12]}, {}, {})):
+        data: dict[str, Any] = {"parts": [], **more}
+        surface.add(Event(seq=seq, prev="0" * 64, time=0, type="user_message", data=data))
+
+    assert [event.seq for event in surface] == [0, 2, 3, 1]
+    assert [surface.position(index) for index in range(4)] == [0, 2, 3, 10]
+
+
+def test_a_seq_that_a_replace_has_taken_is_behind_it() -> None:
+    surface = Surface()
+    for seq, more in enumerate(({"replace": [1, 1]}, {})):
+        data: dict[str, Any] = {"parts": [], **more}
+        surface.add(Event(seq=seq, prev="0" * 64, time=0, type="user_message", data=data))
+
+    assert [event.seq for event in surface] == [0, 1]

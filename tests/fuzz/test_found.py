@@ -12,10 +12,14 @@ import pytest
 
 from tests.fuzz.worlds import put, worlds
 from turnwal.core.errors import InvalidEvent, Refused, StoreFailed, TurnwalError
+from turnwal.core.log import Log
+from turnwal.formats.database import MAGIC
 from turnwal.formats.diagnosis import Diagnosis
 from turnwal.formats.doctor import diagnose, examine, write_copy
 from turnwal.formats.finding import find
 from turnwal.formats.format import Found
+from turnwal.formats.importing import lines_of
+from turnwal.formats.stamps import milliseconds, of_seconds
 from turnwal.transcript.parsing import parse
 
 HALF = "\\ud83d"
@@ -153,6 +157,29 @@ def test_a_session_named_by_bytes_is_told_as_text(tmp_path: Path) -> None:
     found = in_database(tmp_path / "session", "openai_agents", number, "UPDATE agent_messages SET session_id = x'ff00'")
 
     json.dumps(diagnose(found).to_json())
+
+
+@pytest.mark.parametrize("time", ["1" + "0" * 400, "-1e30", "1e308", "NaN", "[]"])
+@pytest.mark.parametrize(
+    ("format", "field", "old"),
+    [("opencode", "created", "1767225600000"), ("goose", "created", "1767225600")],
+)
+def test_a_time_that_no_event_may_have_is_none(tmp_path: Path, format: str, field: str, old: str, time: str) -> None:
+    told = f'"{field}": {old}'
+    texts = [world for world in worlds(format) if not any(each.startswith(MAGIC) for each in world.values())]
+    world = next(world for world in texts if any(told.encode() in content for content in world.values()))
+    found = spoilt(tmp_path / "session", world, told, f'"{field}": {time}, "was": 1')
+
+    assert diagnose(found).verdict != "unreadable"
+    lines = lines_of(found, "s", nonce="0" * 32, time=7, writer={"name": "turnwal", "version": "0"})
+    assert {event.time for event in Log.read(lines)} >= {7}
+
+
+@pytest.mark.parametrize("time", [float("inf"), float("nan"), 1e300, 10**30, True, None, "x", [], 2**63])
+def test_what_is_no_time_is_none(time: object) -> None:
+    assert milliseconds(time) is None
+    assert of_seconds(time) is None
+    assert (milliseconds(2**63 - 1), of_seconds(1.5), milliseconds(-1)) == (2**63 - 1, 1_500, -1)
 
 
 def test_a_format_that_is_only_read_has_no_copy(tmp_path: Path) -> None:

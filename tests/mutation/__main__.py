@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time")
     parser.add_argument("--judge", action="store_true", help="judge what an earlier run found, and run nothing")
     options = parser.parse_args(arguments)
-    print("there is no seed: mutants and tests are the same each time; to repeat: make mutation")
+    print("no seed: mutants and tests are the same each time; to repeat: python -m tests.mutation")
     report = Report()
     if not options.judge:
         command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(options.jobs)]

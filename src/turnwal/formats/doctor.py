@@ -100,7 +100,7 @@ def _shape_errors(found: Found, action: str) -> Iterator[None]:
         raise _failed(found, action, str(error)) from error
     except (apsw.Error, msgspec.MsgspecError, zstandard.ZstdError, Bomb) as error:
         raise _failed(found, action, f"{type(error).__name__}: {error}") from error
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         # a record that is shaped like none that is known; other sessions go on
         raise _failed(found, action, f"a record of an unknown shape ({type(error).__name__}: {error})") from error
 

@@ -22,6 +22,7 @@ from turnwal.formats.format import Depth, Format, Found, Sample
 from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.lenient import compact_text, encoded, value_of
 from turnwal.formats.repairing import write_lines
+from turnwal.formats.stamps import of_seconds
 from turnwal.formats.wording import OR_KILLED, is_ours, text_for
 
 Block = Mapping[str, Any]
@@ -128,8 +129,7 @@ def _rows(found: Found) -> Iterator[_Message | Item]:
 
 def _message(place: str, role: str, content: object, created: object) -> _Message:
     blocks: list[Block] = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    seconds = created if isinstance(created, (int, float)) else None
-    return _Message(place, role, blocks, None if seconds is None else int(seconds * 1000))
+    return _Message(place, role, blocks, of_seconds(created))
 
 
 def _items(message: _Message, depth: Depth, refused: set[str]) -> Iterator[Item]:

@@ -7,7 +7,6 @@ Promises:
 """
 
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from typing import Any, Final
 
 from turnwal.formats.format import Depth, Found
@@ -15,6 +14,7 @@ from turnwal.formats.items import TURNWAL, About, Fault, Item, Other, Said, Sign
 from turnwal.formats.lenient import encoded
 from turnwal.formats.opencode.stores import Message, Part, opened
 from turnwal.formats.parts import call_part
+from turnwal.formats.stamps import milliseconds
 from turnwal.formats.wording import is_ours
 
 _ABORTED: Final = ("Tool execution aborted", "Tool execution was interrupted")
@@ -142,8 +142,7 @@ def _text(value: object) -> str | None:
 
 def _time(info: Part) -> int | None:
     times = info.get("time")
-    created = times.get("created") if isinstance(times, dict) else None
-    return int(created) if isinstance(created, (int, float)) and isfinite(created) else None
+    return milliseconds(times.get("created")) if isinstance(times, dict) else None
 
 
 def state_of(part: Part) -> Part:
