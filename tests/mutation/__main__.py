@@ -30,13 +30,13 @@ _NAME: Final = re.compile(r"turnwal\.core\.(\w+)\.x_?(?:ǁ(\w+)ǁ)?(\w+?)__mutmu
 def main(arguments: list[str] | None = None) -> int:
     """Run mutmut where it left off, and judge what it has found."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time")
     parser.add_argument("--judge", action="store_true", help="judge what an earlier run found, and run nothing")
     options = parser.parse_args(arguments)
     print("no seed: mutants and tests are the same each time; to repeat: python -m tests.mutation")
     report = Report()
     if not options.judge:
-        # one at a time: with more of them mutmut was ended by a signal now and then, in the middle of its work
-        command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", "1"]
+        command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(options.jobs)]
         done = subprocess.run(command, cwd=ROOT, check=False)
         report.held("mutmut came to its end; run again, it goes on where it was", holds=done.returncode == 0)
     judge(report, {path.name.partition(".")[0]: exits(path) for path in sorted(MUTANTS.glob("*.py.meta"))})
