@@ -60,10 +60,8 @@ ONLY ?=
 fuzz: .fuzz/.ready
 	.fuzz/bin/python -m tests.fuzz --guided --seconds $(SECONDS) $(ONLY:%=--only %)
 
-JOBS ?= 1
-
 mutation: .mutation/.ready
-	.mutation/bin/python -m tests.mutation --jobs $(JOBS)
+	.mutation/bin/python -m tests.mutation
 
 # Each framework in an environment of its own: what one of them needs another one forbids. OpenHands needs Python 3.12.
 FRAMEWORKS ?= claude_code google_adk langgraph openai_agents pydantic_ai strands \

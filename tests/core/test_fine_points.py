@@ -503,6 +503,35 @@ def test_compact_text_names_the_path_of_what_it_cannot_hold() -> None:
         compact([value])
 
 
+def told(value: Any) -> tuple[str, str, str]:
+    """What is said of a value that no line holds: what was attempted, why not, and what to do."""
+    with pytest.raises((InvalidEvent, OverLimit)) as caught:
+        make(Event(seq=0, prev="0" * 64, time=0, type="x", data={"v": value}))
+    return caught.value.action, caught.value.message, caught.value.hint
+
+
+def test_what_no_line_holds_is_refused_with_what_to_do() -> None:
+    deep: Any = []
+    for _ in range(200):
+        deep = [deep]
+    assert told(10**4_000) == ("append", "data.v is an integer of more than 4,000 digits", "record it as text")
+    assert told(deep)[0] == "append"
+    assert told(deep)[1].endswith("is nested deeper than 200")
+    assert told(deep)[2] == "record the value as text"
+    assert told(float("inf")) == ("append", "data.v is inf, which JSON cannot hold", "record it as text")
+    assert told({1, 2}) == (
+        "append",
+        "data.v is a set, which JSON cannot hold without loss",
+        "convert it to text, a number, a list or an object first",
+    )
+    assert told({1: 2}) == ("append", "data.v has the key 1, which is a int, not text", "use text keys")
+    assert told({"\ud83d\udc8f": 1, "\U0001f48f": 2}) == (
+        "append",
+        "data.v has two keys that both read back as '\U0001f48f'",
+        "use keys that differ in more than how they are encoded",
+    )
+
+
 # The surface
 
 

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.judge:
         command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(options.jobs)]
         done = subprocess.run(command, cwd=ROOT, check=False)
-        report.held("mutmut came to its end", holds=done.returncode == 0)
+        report.held("mutmut came to its end; run again, it goes on where it was", holds=done.returncode == 0)
     judge(report, {path.name.partition(".")[0]: exits(path) for path in sorted(MUTANTS.glob("*.py.meta"))})
     print("everything held" if report.ok else "NOT EVERYTHING HELD")
     return 0 if report.ok else 1
