@@ -109,7 +109,7 @@ def every_call(report: Report, options: argparse.Namespace) -> None:
         report.line("calls that recovery answered", totals.recovered.total())
         report.totals(totals)
         report.line("kills a second", f"{totals.kills / (time.monotonic() - began):.1f}")
-        report.held("nearly all are killed", holds=campaign.survived <= SURVIVED * totals.kills)
+        report.held("nearly all are killed", holds=campaign.survived <= max(1, SURVIVED * totals.kills))
         report.held("killed at a call of each name", holds=not campaign.counts.keys() - campaign.killed.keys())
         report.held("some calls are lost", holds=totals.recovered.total() > 0)
     for name, caught in calls.canaries(options.seed, options.store or PLACES).items():
